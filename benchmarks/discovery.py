@@ -29,7 +29,7 @@ from hybridsim.identify.support_search import theta_with_fresh_networks
 from hybridsim.viz.weights_diagram import weights_diagram
 
 PAPER_STEPS = 15
-PAPER_PENALTY = Sparsity(first_layer=1e4, upper_layers=200.0)
+PAPER_PENALTY = Sparsity(first_layer=1e4, l2=200.0)
 """κ‖θ[1]‖₁ + λ‖θ[1:]‖² of Equation 2 of the NeuralSim paper, for squared errors in units of the noise."""
 
 
@@ -41,16 +41,16 @@ def measure(name: str, noise: float, seeds: int) -> dict:
     """Success rate and errors of discovery in one case."""
     case, start = CASES[name], perf_counter()
     discovery = discover(case.problem(noise), case.stage, seeds=range(seeds), warm_up=case.warm_up, log=log)
-    exact = [{(c.graft, c.column) for c in seed.best.support} == case.required for seed in discovery.seeds]
+    exact = [{(c.graft, c.column) for c in result.best.support} == case.required for result in discovery.seed_results]
     return {
         "case": name,
         "noise": noise,
-        "candidates": len(discovery.columns),
+        "candidates": len(discovery.candidates),
         "seeds": seeds,
         "exact": sum(exact),
         "error_without_networks": discovery.baseline_rms,
-        "error_with_all": float(np.median([seed.dense.residual_rms for seed in discovery.seeds])),
-        "error": float(np.median([seed.best.residual_rms for seed in discovery.seeds])),
+        "error_with_all": float(np.median([result.dense.residual_rms for result in discovery.seed_results])),
+        "error": float(np.median([result.best.residual_rms for result in discovery.seed_results])),
         "seconds_per_seed": (perf_counter() - start) / seeds,
     }
 

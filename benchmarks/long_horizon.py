@@ -1,4 +1,4 @@
-"""Structured networks compared with perceptrons, over ten times the length of the training runs.
+"""Structured networks compared with MLPs, over ten times the length of the training runs.
 
     python -m benchmarks.long_horizon                                        about two minutes
     python -m benchmarks.long_horizon --seeds 3 --json runs/long_horizon.json
@@ -6,7 +6,7 @@
 
 Each model lacks one effect, which networks learn from the angles of eight runs of one second with 1 mrad of noise. The
 angles of rollouts of ten seconds from held-out initial states are compared. All networks have one hidden layer of eight
-units and are trained in the same stages. If the force depends on angles alone, one perceptron has only angles as
+units and are trained in the same stages. If the force depends on angles alone, one MLP has only angles as
 inputs.
 """
 
@@ -27,7 +27,7 @@ from hybridsim.data.recording import Recording
 from hybridsim.identify.fit import fit
 from hybridsim.identify.problem import FitProblem, Stage
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
-from hybridsim.identify.windows import Measurements
+from hybridsim.identify.windows import ChannelRoles
 from hybridsim.model.model import Model
 from hybridsim.networks.mlp import MLP
 from hybridsim.networks.passive import Conservative, Dissipative
@@ -63,7 +63,7 @@ class Springs(eqx.Module):
 
 
 class System(NamedTuple):
-    """A mechanism, the missing effect, and networks by seed: perceptrons, then a structured one."""
+    """A mechanism, the missing effect, and networks by seed: MLPs, then a structured one."""
 
     model: Model
     missing: Graft
@@ -72,8 +72,8 @@ class System(NamedTuple):
     """Largest initial angle [rad]."""
 
 
-def perceptron(size: int, output_scale: float, *, velocities: bool = True) -> Callable[[int], Graft]:
-    """A perceptron of angles and velocities, or of angles alone."""
+def mlp(size: int, output_scale: float, *, velocities: bool = True) -> Callable[[int], Graft]:
+    """An MLP of angles and velocities, or of angles alone."""
     scale = [1.0] * size + [3.0] * size * velocities
     options = {"hidden": (8,), "input_scale": scale, "output_scale": output_scale}
     return lambda seed: Graft(
@@ -86,7 +86,7 @@ SYSTEMS = {
         double_pendulum(),
         Graft("joint.tau", STATE, Damping()),
         {
-            "MLP": perceptron(2, 1.0),
+            "MLP": mlp(2, 1.0),
             "Dissipative": lambda seed: Graft("joint.tau", STATE, Dissipative(2, 2, hidden=(8,), seed=seed)),
         },
         0.8,
@@ -95,8 +95,8 @@ SYSTEMS = {
         double_pendulum(),
         Graft("joint.tau", "joint.q", Springs()),
         {
-            "MLP": perceptron(2, 3.0),
-            "MLP of angles": perceptron(2, 3.0, velocities=False),
+            "MLP": mlp(2, 3.0),
+            "MLP of angles": mlp(2, 3.0, velocities=False),
             "Conservative": lambda seed: Graft(
                 "joint.tau", "joint.q", Conservative(2, hidden=(8,), seed=seed, potential_scale=3.0)
             ),
@@ -107,8 +107,8 @@ SYSTEMS = {
         n_link_pendulum(3, lengths=[0.5] * 3, masses=[0.5] * 3),
         between(0, 2, Spring),
         {
-            "MLP": perceptron(3, 3.0),
-            "MLP of angles": perceptron(3, 3.0, velocities=False),
+            "MLP": mlp(3, 3.0),
+            "MLP of angles": mlp(3, 3.0, velocities=False),
             "InternalForce": lambda seed: between(0, 2, hidden=(8,), seed=seed, force_scale=10.0, distance_scale=0.5),
         },
         0.6,
@@ -137,9 +137,9 @@ def measure(name: str, seeds: int) -> dict:
 
     def train(graft: Graft) -> Simulator:
         sim = Simulator(model, dt=DT, blueprint=Blueprint(graft))
-        setup = Setup(sim, Sensors.of(sim, channels))
+        setup = Setup(sim, Sensors.from_addresses(sim, channels))
         space = ParameterSpace(setup, [Free("graft[*]")])
-        problem = FitProblem(setup, space, Measurements(dict.fromkeys(channels, NOISE)), tuple(runs))
+        problem = FitProblem(setup, space, ChannelRoles(dict.fromkeys(channels, NOISE)), tuple(runs))
         return space.put(setup, fit(problem, STAGES).theta).sim
 
     errors = {"without a network": [motions(Simulator(model, dt=DT), draws[RUNS:]) - truth]}

@@ -26,7 +26,7 @@ def problem(data: PendulumProblem):
     from hybridsim.data.recording import Recording
     from hybridsim.identify.problem import FitProblem, Stage
     from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
-    from hybridsim.identify.windows import Measurements
+    from hybridsim.identify.windows import ChannelRoles
     from hybridsim.model.builder import ModelBuilder
     from hybridsim.params.free import Free
     from hybridsim.params.setup import Setup
@@ -49,29 +49,29 @@ def problem(data: PendulumProblem):
             damping=known.damping[k],
         )
     sim = Simulator(chain.build(), dt=data.task.dt, integrator=INTEGRATOR.lower())
-    setup = Setup(sim, Sensors.of(sim, CHANNELS))
+    setup = Setup(sim, Sensors.from_addresses(sim, CHANNELS))
     frees = [Free(f.name, bounds=(f.lower, f.upper), scale=f.scale) for f in known.free()]
     times = data.task.dt * np.arange(data.angles.shape[1])
     runs = tuple(
         Recording.from_arrays(f"segment {k}", times, dict(zip(CHANNELS, segment.T, strict=True)))
         for k, segment in enumerate(data.angles)
     )
-    measurements = Measurements(dict.fromkeys(CHANNELS, NOISE), {}, {})
+    channel_roles = ChannelRoles(dict.fromkeys(CHANNELS, NOISE), {}, {})
     stage = Stage(
         window=data.length,
         initial_states="free" if data.task.free_initial_states else "measured",
         solver=LevenbergMarquardt(),
     )
-    return FitProblem(setup, ParameterSpace(setup, frees), measurements, runs), stage
+    return FitProblem(setup, ParameterSpace(setup, frees), channel_roles, runs), stage
 
 
 def residuals(data: PendulumProblem):
     """Residuals at the published parameters, in the order of `PendulumProblem.residuals`."""
     ours, stage = problem(data)
     objective, _ = ours.objective(stage)
-    samples, _ = objective.samples(objective.point(ours.space.initial))
+    sampled, _ = objective.sampled_readings(objective.point(ours.space.initial))
     w = objective.windows
-    return ((samples[0] - w.value) * w.weight).ravel()
+    return ((sampled[0] - w.value) * w.weight).ravel()
 
 
 def run_fit(task: str, ours, stage, process: str, since: float | None = None) -> Attempt:

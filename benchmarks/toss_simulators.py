@@ -55,7 +55,7 @@ class Variant:
 
 def cube(tosses: Tosses, dt: float) -> Model:
     """The cube above the table."""
-    builder = ModelBuilder("cube", timestep=dt).passive()
+    builder = ModelBuilder("cube", timestep=dt).without_actuators()
     builder.add_body("cube", joint="root", kind="free", mass=tosses.mass, inertia=(tosses.inertia,) * 3)
     builder.add_geom("cube", "box", (tosses.half_width,) * 3)
     builder.add_geom("world", "plane", (), name="table", at=(0.0, 0.0, TABLE_HEIGHT))
@@ -157,14 +157,14 @@ def variants() -> list[Variant]:
         return hybridsim_tosses(contact, lambda c: (c.friction, c.restitution))
 
     spring = CompliantContact(
-        friction=0.2, stiffness=1e5, damping=1e5, law=Coulomb(transition=np.array([TRANSITION_VELOCITY]))
+        friction=0.2, stiffness=1e5, damping=1e5, law=Coulomb(transition_velocity=np.array([TRANSITION_VELOCITY]))
     )
     with_spring = hybridsim_tosses(
         spring, lambda c: (c.friction, c.stiffness, c.damping), lambda p: (p[0], p[1], p[1] * p[2])
     )
     return [
-        Variant(IMPULSE, "circular cone", impulse, with_cone("cone")),
-        Variant(IMPULSE, "pyramid", impulse, with_cone("pyramid")),
+        Variant(IMPULSE, "circular cone", impulse, with_cone("circular")),
+        Variant(IMPULSE, "pyramidal cone", impulse, with_cone("pyramidal")),
         Variant(COMPLIANT, "Coulomb", compliant, with_spring),
         *(
             Variant(MUJOCO, f"{cone}, {integrator}", solref, mujoco_tosses(cone, integrator))

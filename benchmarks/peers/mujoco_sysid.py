@@ -83,7 +83,7 @@ class Toolbox:
 
         return residuals
 
-    def together(self) -> Callable:
+    def batched(self) -> Callable:
         """Residuals by `model_residual`, with all windows in one rollout."""
 
         def residuals(x, params):
@@ -142,7 +142,7 @@ def run_fit(task: str, method: str, process: str, since: float | None = None) ->
     log = FitLog() if since is None else FitLog(since)
     toolbox = Toolbox(problem, log)
     together, options = METHODS[method]
-    residuals = toolbox.together() if together else toolbox.as_documented()
+    residuals = toolbox.batched() if together else toolbox.as_documented()
     parameters, _ = sysid.optimize(toolbox.parameters(), residuals, verbose=False, **options)
     scale = scaled_values(problem.published.free())[3]
     return log.finish(CONTESTANT, version, task, method, process, parameters.as_vector() * scale)

@@ -1,4 +1,4 @@
-"""hybridsim: robot simulation that fits physics and neural networks to recorded motion.
+"""hybridsim: robot simulator and system identification with neural networks inside the physics.
 
 The names below are the public interface. They are loaded on first use, so that `import hybridsim` is fast.
 """
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hybridsim.contact.impulse.impulse_contact import ImpulseContact as ImpulseContact
     from hybridsim.contact.impulse.stabilisation import ERP as ERP
     from hybridsim.contact.impulse.stabilisation import Baumgarte as Baumgarte
-    from hybridsim.contact.impulse.stabilisation import Recovery as Recovery
+    from hybridsim.contact.impulse.stabilisation import RecoveryTime as RecoveryTime
     from hybridsim.core.errors import HybridsimError as HybridsimError
     from hybridsim.core.errors import ModelError as ModelError
     from hybridsim.core.errors import ModelWarning as ModelWarning
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from hybridsim.identify.solvers.adam import Adam as Adam
     from hybridsim.identify.solvers.lbfgs import LBFGS as LBFGS
     from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt as LevenbergMarquardt
+    from hybridsim.identify.windows import ChannelRoles as ChannelRoles
     from hybridsim.identify.windows import InputSignal as InputSignal
-    from hybridsim.identify.windows import Measurements as Measurements
     from hybridsim.io.convert import convert as convert
     from hybridsim.io.export import export as export
     from hybridsim.io.hulls import with_hulls as with_hulls
@@ -110,7 +110,7 @@ _MODULES = {
     "RodDrag": "networks.drag",
     "ImpulseContact": "contact.impulse.impulse_contact",
     "CompliantContact": "contact.compliant.compliant_contact",
-    "Recovery": "contact.impulse.stabilisation",
+    "RecoveryTime": "contact.impulse.stabilisation",
     "ERP": "contact.impulse.stabilisation",
     "Baumgarte": "contact.impulse.stabilisation",
     "Coulomb": "contact.compliant.friction_laws",
@@ -137,7 +137,7 @@ _MODULES = {
     "Sensors": "sim.sensors",
     "FitProblem": "identify.problem",
     "Stage": "identify.problem",
-    "Measurements": "identify.windows",
+    "ChannelRoles": "identify.windows",
     "InputSignal": "identify.windows",
     "LevenbergMarquardt": "identify.solvers.levenberg_marquardt",
     "LBFGS": "identify.solvers.lbfgs",
@@ -172,6 +172,7 @@ __all__ = [
     "Blueprint",
     "Brown",
     "Channel",
+    "ChannelRoles",
     "CompliantContact",
     "ConeFriction",
     "Conservative",
@@ -189,7 +190,6 @@ __all__ = [
     "JointFriction",
     "Lagrangian",
     "LevenbergMarquardt",
-    "Measurements",
     "Model",
     "ModelBuilder",
     "ModelError",
@@ -198,7 +198,7 @@ __all__ = [
     "PortHamiltonian",
     "PrecisionError",
     "Recording",
-    "Recovery",
+    "RecoveryTime",
     "RodDrag",
     "Sensors",
     "Setup",

@@ -50,5 +50,5 @@ def test_catalogue_has_the_order_and_shapes_of_the_program(contact):
         "-": (),
     }
     for quantity in expected:
-        parts = (len(quantity.components),) if quantity.components else rows[quantity.columns]
+        parts = (len(quantity.components),) if quantity.components else rows[quantity.component_axis]
         assert np.shape(seen[quantity.name]) == (*rows[quantity.axis], *parts), quantity.name

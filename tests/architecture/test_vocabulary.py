@@ -16,6 +16,7 @@ from hybridsim.cli.main import run
 SOURCE = Path(hybridsim.__file__).parent
 ROOT = Path(__file__).parents[2]
 FILES = sorted(SOURCE.rglob("*.py"))
+ALL_FILES = [*FILES, *sorted((ROOT / "tests").rglob("*.py")), *sorted((ROOT / "benchmarks").rglob("*.py"))]
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
 
 NAMES = frozenset(
@@ -26,7 +27,7 @@ NAMES = frozenset(
     touch touches trouble turned turning verdict wanted watched which without
     """.split()
 )
-"""Functions, classes and modules must not have these names."""
+"""Functions, classes and modules must not have these names, in the package, its tests and its benchmarks."""
 
 PHRASES = re.compile(
     r"""
@@ -41,7 +42,7 @@ PHRASES = re.compile(
 
 
 def definitions(file: Path) -> Iterator[tuple[str, int]]:
-    """Names of functions and classes of a file, with their lines."""
+    """Names of the functions and classes of a file, with their lines."""
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             yield node.name, node.lineno
@@ -55,9 +56,9 @@ def prose(file: Path) -> Iterator[tuple[str, int]]:
 
 
 def test_functions_classes_and_modules_have_names_of_the_field():
-    found = [f"{file.relative_to(ROOT)}:{line} {name}" for file in FILES for name, line in definitions(file)]
+    found = [f"{file.relative_to(ROOT)}:{line} {name}" for file in ALL_FILES for name, line in definitions(file)]
     stray = [entry for entry in found if entry.rpartition(" ")[2].strip("_") in NAMES]
-    stray += [str(file.relative_to(ROOT)) for file in FILES if file.stem in NAMES]
+    stray += [str(file.relative_to(ROOT)) for file in ALL_FILES if file.stem in NAMES]
     assert not stray, "\n".join(stray)
 
 

@@ -28,7 +28,7 @@ ROWS = [
 ]
 
 
-def test_targets_compare_the_tested_sweeps_with_the_fastest_of_a_peer():
+def test_targets_compare_the_row_of_two_sweeps_with_the_fastest_method_of_a_peer():
     results = {t["target"]: t for t in contact_targets.evaluate(ROWS)}
     mujoco = results["quadruped on four feet, forward ×1: faster than MuJoCo"]
     assert mujoco["measured"] == pytest.approx(4.0) and mujoco["met"] is True
@@ -37,7 +37,7 @@ def test_targets_compare_the_tested_sweeps_with_the_fastest_of_a_peer():
     assert {t["met"] for t in contact_targets.evaluate([])} == {None}
 
 
-def test_ratios_are_to_the_tested_sweeps():
+def test_ratios_are_relative_to_the_row_of_two_sweeps():
     reference = {group: ours for group, _, ours in report.groups(ROWS)}
     assert reference["quadruped 4", "forward", 1].method == "impulse, 2 sweeps"
 
@@ -55,7 +55,7 @@ def test_penetration_of_shapes_into_the_ground():
         check_final_state(CUBE, np.full(7, np.nan))
 
 
-def test_a_quadruped_has_4_and_17_shapes():
+def test_the_two_quadrupeds_have_4_and_17_shapes():
     assert [sum(len(b.shapes) for b in w.nominal_bodies()) for w in (QUADRUPED, QUADRUPED_17)] == [4, 17]
 
 

@@ -20,7 +20,7 @@ def attempt(contestant, trace, process=RUNNING, task="fixed", method="some"):
     return Attempt(contestant, "1.0", task, method, process, trace, trace[-1][0] + 1.0, 10, 0, [0.0])
 
 
-HELD = [
+ATTEMPTS = [
     attempt("hybridsim", [(0.02, 90.0), (0.04, 50.00001), (0.05, 50.0)]),
     attempt("hybridsim", [(0.03, 90.0), (0.06, 50.0)]),
     attempt("hybridsim", [(0.03, 90.0), (0.05, 50.0)]),
@@ -34,14 +34,14 @@ HELD = [
 
 
 def test_time_is_that_until_the_lowest_cost_is_reached():
-    assert lowest_cost(HELD, "fixed") == 50.0
-    assert time_to_cost(HELD[0], 50.0) == 0.04  # 2e-7 above
-    assert time_to_cost(HELD[7], 50.0) == np.inf
-    assert [s.time for s in standings(HELD) if (s.contestant, s.process) == ("hybridsim", RUNNING)] == [0.05]
+    assert lowest_cost(ATTEMPTS, "fixed") == 50.0
+    assert time_to_cost(ATTEMPTS[0], 50.0) == 0.04  # 2e-7 above
+    assert time_to_cost(ATTEMPTS[7], 50.0) == np.inf
+    assert [s.time for s in standings(ATTEMPTS) if (s.contestant, s.process) == ("hybridsim", RUNNING)] == [0.05]
 
 
 def test_targets_compare_with_the_faster_peer():
-    results = {t["target"]: t for t in evaluate(HELD)}
+    results = {t["target"]: t for t in evaluate(ATTEMPTS)}
     warm = results["initial states fixed, 1 ms: faster than the faster peer, warm"]
     assert warm["measured"] == pytest.approx(1.5 / 0.05) and warm["met"] is True
     cold = results["initial states fixed, 1 ms: faster than the faster peer, cold, everything in new processes"]
@@ -59,7 +59,7 @@ def test_a_worse_optimum_misses_the_target():
 
 
 def test_targets_are_not_evaluated_without_peers():
-    ours = [a for a in HELD if a.contestant == "hybridsim"]
+    ours = [a for a in ATTEMPTS if a.contestant == "hybridsim"]
     assert {t["met"] for t in evaluate(ours)} == {None} == {t["met"] for t in evaluate([])}
 
 
@@ -103,8 +103,8 @@ def test_help_names_the_options():
 
 
 @pytest.fixture(scope="module")
-def recorded():
-    """A few windows of the recordings, with steps of 2 ms."""
+def recorded_problem():
+    """The problem of a few windows of the recordings, with steps of 2 ms."""
     pytest.importorskip("mujoco")
     try:
         problem = load("coarse")
@@ -113,33 +113,33 @@ def recorded():
     return problem
 
 
-def test_hybridsim_has_the_common_initial_values(recorded):
-    ours, stage = ours_fitting.problem(recorded)
+def test_hybridsim_has_the_common_initial_values(recorded_problem):
+    ours, stage = ours_fitting.problem(recorded_problem)
     _, guess = ours.objective(stage)
-    np.testing.assert_allclose(guess.q, recorded.q0, atol=1e-12)
-    np.testing.assert_allclose(guess.qd, recorded.qd0, atol=1e-9)
-    start, lower, upper, _ = scaled_values(recorded.published.free())
+    np.testing.assert_allclose(guess.q, recorded_problem.q0, atol=1e-12)
+    np.testing.assert_allclose(guess.qd, recorded_problem.qd0, atol=1e-9)
+    start, lower, upper, _ = scaled_values(recorded_problem.published.free())
     for mine, theirs in ((ours.space.initial, start), (ours.space.lower, lower), (ours.space.upper, upper)):
         np.testing.assert_allclose(mine, theirs, rtol=1e-12)
 
 
-def test_both_simulators_have_the_same_initial_residuals(recorded):
-    assert recorded.task is TASKS["coarse"]
+def test_both_simulators_have_the_same_initial_residuals(recorded_problem):
+    assert recorded_problem.task is TASKS["coarse"]
     assert fitting.agreement("coarse") < 1e-9
 
 
-def test_the_toolbox_has_the_same_initial_residuals(recorded):
+def test_the_toolbox_has_the_same_initial_residuals(recorded_problem):
     pytest.importorskip("tabulate", reason="mujoco[sysid] is not installed")
     pytest.importorskip("colorama", reason="mujoco[sysid] is not installed")
     from benchmarks.peers.mujoco_pendulum import Simulations
     from benchmarks.peers.mujoco_sysid import Toolbox
 
-    toolbox = Toolbox(recorded, FitLog())
+    toolbox = Toolbox(recorded_problem, FitLog())
     parameters = toolbox.parameters()
     x = parameters.as_vector()
-    values = np.array([f.initial for f in recorded.published.free()])
+    values = np.array([f.initial for f in recorded_problem.published.free()])
     two = np.stack([x, 1.001 * x], axis=1)
-    expected = Simulations(recorded).residuals([values, 1.001 * values])
+    expected = Simulations(recorded_problem).residuals([values, 1.001 * values])
     for residuals in (toolbox.as_documented(), toolbox.together()):
         np.testing.assert_allclose(residuals(x, parameters)[0][0], expected[0], rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(residuals(two, parameters)[0][0], expected.T, rtol=1e-9, atol=1e-9)

@@ -22,7 +22,7 @@ def make_row(peer, what="gradient", ns=100.0, *, workload="W1", method="reverse"
     return measure.row(peer, "1.0", workload, what, timing, method=method, batch=batch, steps=500, **more)
 
 
-def test_a_row_counts_per_step_and_trajectory():
+def test_the_time_of_a_row_is_per_step_and_trajectory():
     r = make_row("some peer", ns=80.0, batch=16)
     assert r.per_step_ns == pytest.approx(80.0)
     assert r.wall_seconds == pytest.approx(2 * r.seconds)

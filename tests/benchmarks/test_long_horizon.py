@@ -1,4 +1,4 @@
-"""Structured networks predict better than perceptrons over ten times the length of the training runs."""
+"""Structured networks predict better than MLPs over ten times the length of the training runs."""
 
 import pytest
 from benchmarks.long_horizon import HORIZON_RATIO, SYSTEMS, measure, summary
@@ -9,8 +9,8 @@ MIN_RATIO = 1.5
 
 def check(name: str, seeds: int) -> None:
     errors_by_kind = {kind: summary(errors)[str(HORIZON_RATIO)] for kind, errors in measure(name, seeds).items()}
-    plain, *perceptrons, structured = errors_by_kind.values()
-    assert structured < min(perceptrons) / MIN_RATIO and min(perceptrons) < plain
+    plain, *mlps, structured = errors_by_kind.values()
+    assert structured < min(mlps) / MIN_RATIO and min(mlps) < plain
 
 
 def test_damping():

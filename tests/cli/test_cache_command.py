@@ -17,11 +17,14 @@ def folder(tmp_path, monkeypatch):
 
 def test_info_and_clear(folder, capsys):
     for name in ("one", "two"):
-        cache.store(name, cache.CachedKernel("forward", 1, 1, 1, 0, 0, bytes(2**20)))
+        cache.store(name, cache.CompiledKernel("forward", 1, 1, 1, 0, 0, bytes(2**20)))
     assert run(["cache", "info"]) == 0
     assert capsys.readouterr().out == f"2 kernels, 2.0 MB of at most 500 MB, in {folder}\n"
     assert run(["cache", "clear"]) == 0
     assert capsys.readouterr().out == f"removed 2 kernels (2.0 MB) from {folder}\n"
+    cache.store("one", cache.CompiledKernel("forward", 1, 1, 1, 0, 0, bytes(2**20)))
+    assert run(["cache", "clear"]) == 0
+    assert capsys.readouterr().out == f"removed 1 kernel (1.0 MB) from {folder}\n"
     assert run(["cache", "info", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"folder": str(folder), "kernels": 0, "bytes": 0, "reason": ""}
 

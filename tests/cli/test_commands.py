@@ -25,8 +25,8 @@ def arm(tmp_path):
 
 
 @pytest.fixture
-def broken(tmp_path):
-    path = tmp_path / "broken.urdf"
+def invalid_urdf(tmp_path):
+    path = tmp_path / "invalid.urdf"
     path.write_text(one_link_urdf(mass="-1", lower="9"))
     return str(path)
 
@@ -38,26 +38,26 @@ def test_check_shows_the_model(arm, capsys):
     assert "shoulder" in out and "revolute" in out and "can be used: 0 errors" in out
 
 
-def test_check_names_every_problem_with_its_line(broken, capsys):
-    assert run(["check", broken]) == 1
+def test_check_names_every_problem_with_its_line(invalid_urdf, capsys):
+    assert run(["check", invalid_urdf]) == 1
     out = capsys.readouterr().out
-    assert f"{broken}:4: error: mass of body 'upper' is -1 kg" in out
-    assert f"{broken}:14: error: limits of joint 'shoulder' are swapped" in out
+    assert f"{invalid_urdf}:4: error: mass of body 'upper' is -1 kg" in out
+    assert f"{invalid_urdf}:14: error: limits of joint 'shoulder' are swapped" in out
     assert out.count("fix:") == 3 and "cannot be used: 2 errors, 0 warnings, 1 note" in out
 
 
-def test_check_as_json(arm, broken, capsys):
+def test_check_as_json(arm, invalid_urdf, capsys):
     assert run(["check", arm, "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["usable"] and report["summary"]["mass_kg"] == 1.5
     assert report["bodies"][0]["upper"] == 1.5
-    assert run(["check", broken, "--json"]) == 1
+    assert run(["check", invalid_urdf, "--json"]) == 1
     report = json.loads(capsys.readouterr().out)
     assert {"mass.negative", "limit.order"} <= {problem["code"] for problem in report["problems"]}
     assert all(problem["line"] > 0 for problem in report["problems"])
 
 
-def test_check_with_options(arm, capsys):
+def test_check_accepts_names_of_built_in_mechanisms(capsys):
     assert run(["check", "quadruped", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["summary"]["degrees_of_freedom"] == 18
     assert run(["check", "no_such_model"]) == 1
@@ -171,14 +171,14 @@ def test_options_reach_the_reader(tmp_path, capsys):
     )
     shapes = tmp_path / "elsewhere"
     shapes.mkdir()
-    options = ["--base", "free", "--lenient", "inertia.triangle", "--packages", "shapes", str(shapes)]
+    options = ["--base", "free", "--tolerate", "inertia.triangle", "--packages", "shapes", str(shapes)]
     assert run(["check", str(path), *options, "--json"]) == 1
     codes = {problem["code"] for problem in json.loads(capsys.readouterr().out)["problems"]}
     assert codes == {"mesh.missing", "inertia.triangle"}
     import trimesh
 
     trimesh.creation.box((0.2, 0.2, 0.2)).export(shapes / "trunk.stl")
-    assert run(["check", str(path), *options, "--allowed", str(shapes), "--json"]) == 0
+    assert run(["check", str(path), *options, "--allowed-folders", str(shapes), "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["summary"]["base"] == "free" and report["summary"]["shapes"] == 1
     assert run(["check", str(path), *options[:2], *options[4:], "--json"]) == 1
@@ -255,7 +255,7 @@ def test_interrupted_simulations_keep_their_output(number, code, tmp_path):
     assert len(table) >= 501 and np.isfinite(table).all()
 
 
-def test_a_closed_pipe_is_no_error():
+def test_a_closed_pipe_is_not_an_error():
     command = f"{sys.executable} -m hybridsim taps quadruped | head -1; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
     assert done.stdout.splitlines()[-1] == "0" and done.stderr == ""

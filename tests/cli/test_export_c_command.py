@@ -17,11 +17,11 @@ URDF = one_link_urdf("my arm")
 @needs_compiler
 def test_export_writes_two_files_that_compile(tmp_path, capsys):
     """The files depend on model and options only, not on the hash seed, the folder or the time."""
-    model, here, there = tmp_path / "arm.urdf", tmp_path / "here", tmp_path / "there"
+    model, folder_a, folder_b = tmp_path / "arm.urdf", tmp_path / "here", tmp_path / "there"
     model.write_text(URDF)
-    for folder in (here, there):
+    for folder in (folder_a, folder_b):
         folder.mkdir()
-    out = here / "arm_step.c"
+    out = folder_a / "arm_step.c"
     out.write_text("an old file")
     options = ["export-c", str(model), "--dt", "0.004", "--no-fma"]
     assert run([*options, "--out", str(out)]) == 0
@@ -33,29 +33,29 @@ def test_export_writes_two_files_that_compile(tmp_path, capsys):
 
     command = [sys.executable, "-m", "hybridsim", *options, "--out", "arm_step.c", "--json"]
     other = os.environ | {"PYTHONHASHSEED": "7"}
-    report = json.loads(subprocess.run(command, cwd=there, env=other, check=True, capture_output=True).stdout)
+    report = json.loads(subprocess.run(command, cwd=folder_b, env=other, check=True, capture_output=True).stdout)
     assert (report["out"], report["header"], report["prefix"]) == ("arm_step.c", "arm_step.h", "my_arm")
     assert (report["states"], report["commands"]) == (3, 1) and report["parameters"] > report[
         "parameters_with_derivatives"
     ] > 10
     for name in ("arm_step.c", "arm_step.h"):
-        assert (here / name).read_text() == (there / name).read_text()
+        assert (folder_a / name).read_text() == (folder_b / name).read_text()
 
 
 def test_options_reach_the_export(tmp_path, capsys, monkeypatch):
     from hybridsim.sim.c_export import export_step as module
 
-    given = {}
+    recorded = {}
 
-    def seen(sim, path, **options):
-        given.update(options, integrator=sim.integrator, dt=float(sim.dt), path=path)
-        return module.ExportedC(path, path.with_suffix(".h"), "swing", 3, 1, 20, 16, 0, 0)
+    def record_options(sim, path, **options):
+        recorded.update(options, integrator=sim.integrator, dt=float(sim.dt), path=path)
+        return module.ExportedFiles(path, path.with_suffix(".h"), "swing", 3, 1, 20, 16, 0, 0)
 
-    monkeypatch.setattr(module, "export_c", seen)
+    monkeypatch.setattr(module, "export_c", record_options)
     options = ["--integrator", "rk4", "--prefix", "swing", "--out", str(tmp_path / "a.c")]
     assert run(["export-c", "pendulum", *options]) == 0
     expected = {"integrator": "rk4", "dt": 0.001, "path": tmp_path / "a.c", "prefix": "swing", "fma": True}
-    assert given == expected and "20 parameters (16 with derivatives)" in capsys.readouterr().out
+    assert recorded == expected and "20 parameters (16 with derivatives)" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -71,8 +71,8 @@ def test_options_reach_the_export(tmp_path, capsys, monkeypatch):
     ],
 )
 def test_mistakes_get_one_clear_line(arguments, message, tmp_path, capsys):
-    for ending in ("c", "h"):
-        (tmp_path / f"model.{ending}").write_text(URDF)
+    for extension in ("c", "h"):
+        (tmp_path / f"model.{extension}").write_text(URDF)
     arguments = [argument.replace("{tmp}", str(tmp_path)) for argument in arguments]
     if "--out" not in arguments:
         arguments += ["--out", str(tmp_path / "step.c")]

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-DEAF = """
+KEEPS_RUNNING = """
 import time
 from hybridsim.cli.interrupt import StopRequest
 
@@ -30,7 +30,7 @@ with StopRequest() as stop:
     ],
 )
 def test_the_second_signal_stops_immediately(first, second, code):
-    command = [sys.executable, "-c", DEAF]
+    command = [sys.executable, "-c", KEEPS_RUNNING]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
         process.send_signal(first)

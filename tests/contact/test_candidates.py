@@ -1,4 +1,4 @@
-"""Contact candidates: bodies, groups and masks, explicit pairs and patterns, and warnings about unsupported pairs."""
+"""Candidate pairs: bodies, groups and masks, explicit pairs and patterns, and warnings about unsupported pairs."""
 
 import warnings
 
@@ -171,7 +171,7 @@ def test_pairs_without_a_routine_are_reported():
         find_candidates(model.build(), exclude=["g*"])
 
 
-def _with(shape: str, other: str = "plane", **more) -> ModelBuilder:
+def _shape_pair(shape: str, other: str = "plane", **more) -> ModelBuilder:
     model = ModelBuilder("shapes")
     model.add_body("body", kind="free", **INERTIAL)
     model.add_geom("body", shape, (1.0, 1.0, 1.0), name="shape", **more)
@@ -181,11 +181,11 @@ def _with(shape: str, other: str = "plane", **more) -> ModelBuilder:
 
 def test_a_mesh_needs_a_hull():
     with pytest.raises(ValueError, match=r"mesh of shape 'shape' has not been read.*with_hulls\(model\)"):
-        find_candidates(_with("mesh", mesh_file="some.stl").build())
+        find_candidates(_shape_pair("mesh", mesh_file="some.stl").build())
     corners = np.eye(3)
-    assert find_candidates(_with("mesh", data=corners).build()).nc == 4
+    assert find_candidates(_shape_pair("mesh", data=corners).build()).nc == 4
     with pytest.raises(ValueError, match="hull of shape 'shape' has no faces, but contact with 'other' requires them"):
-        find_candidates(_with("mesh", "box", data=corners).build())
+        find_candidates(_shape_pair("mesh", "box", data=corners).build())
 
 
 @pytest.mark.parametrize(
@@ -198,11 +198,11 @@ def test_a_mesh_needs_a_hull():
 )
 def test_shapes_need_their_data(shape, other, what):
     with pytest.raises(ValueError, match=what):
-        find_candidates(_with(shape, other).build())
+        find_candidates(_shape_pair(shape, other).build())
 
 
 def test_one_contact_per_point():
-    candidates = find_candidates(_with("points", data=np.zeros((7, 3))).build())
+    candidates = find_candidates(_shape_pair("points", data=np.zeros((7, 3))).build())
     assert candidates.nc == 7 and candidates.names[-1] == "shape|other.6"
     assert candidates.pairs[0].data_shapes == ((7, 3), ())
     assert candidates.infos[0].shape is Shape.POINTS

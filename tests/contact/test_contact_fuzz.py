@@ -21,7 +21,7 @@ from hybridsim.contact.compliant.compliant_contact import CompliantContact
 from hybridsim.contact.impulse.impulse_contact import ImpulseContact
 from hybridsim.core.result import Status
 from hybridsim.model.builder import ModelBuilder
-from hybridsim.model.joints import JointType
+from hybridsim.model.joints import ElementaryJointType
 from hybridsim.model.model import Model
 from hybridsim.sim.rollout import rollout
 from hybridsim.sim.simulator import Simulator
@@ -44,7 +44,7 @@ INERTIA = solid_inertia("box", (0.1, 0.15, 0.2), 1.0)
 """Inertia of bodies of any shape: motions need not be realistic."""
 
 
-def against(
+def body_and_obstacle(
     shape: str,
     size: tuple[float, ...],
     other: str,
@@ -53,20 +53,20 @@ def against(
     **other_options,
 ) -> Model:
     """A free body and a shape fixed in the world."""
-    scene = ModelBuilder("body and world").passive().add_body("body", kind="free", mass=1.0, inertia=INERTIA)
+    scene = ModelBuilder("body and world").without_actuators().add_body("body", kind="free", mass=1.0, inertia=INERTIA)
     return scene.add_geom("body", shape, size, **options).add_geom("world", other, other_size, **other_options).build()
 
 
 def outlines_and_tip() -> Model:
     """Both kinds of outlines, moving in a plane; a corner of the concave one is at the initial position of the tip."""
-    scene = ModelBuilder("pushing").passive().add_body("body", kind="planar", mass=1.0, inertia=INERTIA)
+    scene = ModelBuilder("pushing").without_actuators().add_body("body", kind="planar", mass=1.0, inertia=INERTIA)
     scene.add_geom("body", "polygon", (0.0, 0.0, 0.1), data=ARROW - ARROW[4])
     scene.add_geom("body", "ellipse", (0.1, 0.2, 0.1))
     return scene.add_geom("world", "cylinder", (0.05, 0.1)).build()
 
 
 def two_boxes() -> Model:
-    scene = ModelBuilder("boxes").passive()
+    scene = ModelBuilder("boxes").without_actuators()
     for k, size in enumerate([(0.1, 0.1, 0.1), (0.1, 0.2, 0.1)]):
         scene.add_body(f"box{k}", kind="free", mass=1.0, inertia=solid_inertia("box", size, 1.0))
         scene.add_geom(f"box{k}", "box", size)
@@ -95,24 +95,24 @@ POINTS = {"data": [(0.0, 0.0, 0.0), (0.1, 0.0, 0.0), (-0.1, 0.1, 0.0), (0.0, -0.
 SCENES = {
     "cube on plane": partial(body_on_plane, "box", (0.1, 0.1, 0.1)),
     "capsule on plane": partial(body_on_plane, "capsule", (0.1, 0.2)),
-    "cylinder on plane": partial(against, "cylinder", (0.1, 0.2), "plane", ()),
-    "ellipsoid on plane": partial(against, "ellipsoid", (0.1, 0.2, 0.3), "plane", ()),
-    "points on plane": partial(against, "points", (0.01,), "plane", (), POINTS),
-    "hull on plane": partial(against, "mesh", (1, 1, 1), "plane", (), DIE),
-    "spheres": partial(against, "sphere", (0.1,), "sphere", (0.2,)),
-    "sphere and capsule": partial(against, "sphere", (0.1,), "capsule", (0.1, 0.2)),
-    "capsules": partial(against, "capsule", (0.1, 0.2), "capsule", (0.1, 0.3)),
-    "capsule and box": partial(against, "capsule", (0.1, 0.2), "box", (0.1, 0.2, 0.3)),
-    "sphere and box": partial(against, "sphere", (0.1,), "box", (0.1, 0.2, 0.3)),
+    "cylinder on plane": partial(body_and_obstacle, "cylinder", (0.1, 0.2), "plane", ()),
+    "ellipsoid on plane": partial(body_and_obstacle, "ellipsoid", (0.1, 0.2, 0.3), "plane", ()),
+    "points on plane": partial(body_and_obstacle, "points", (0.01,), "plane", (), POINTS),
+    "hull on plane": partial(body_and_obstacle, "mesh", (1, 1, 1), "plane", (), DIE),
+    "spheres": partial(body_and_obstacle, "sphere", (0.1,), "sphere", (0.2,)),
+    "sphere and capsule": partial(body_and_obstacle, "sphere", (0.1,), "capsule", (0.1, 0.2)),
+    "capsules": partial(body_and_obstacle, "capsule", (0.1, 0.2), "capsule", (0.1, 0.3)),
+    "capsule and box": partial(body_and_obstacle, "capsule", (0.1, 0.2), "box", (0.1, 0.2, 0.3)),
+    "sphere and box": partial(body_and_obstacle, "sphere", (0.1,), "box", (0.1, 0.2, 0.3)),
     "boxes": two_boxes,
-    "hull and sphere": partial(against, "mesh", (1, 1, 1), "sphere", (0.1,), DIE),
-    "hull and box": partial(against, "mesh", (1, 1, 1), "box", (0.1, 0.2, 0.3), DIE),
+    "hull and sphere": partial(body_and_obstacle, "mesh", (1, 1, 1), "sphere", (0.1,), DIE),
+    "hull and box": partial(body_and_obstacle, "mesh", (1, 1, 1), "box", (0.1, 0.2, 0.3), DIE),
     "pendulum on ground": five_links,
-    "sphere on terrain": partial(against, "sphere", (0.1,), "heightfield", (0.4, 0.3), **HILLS),
-    "capsule on terrain": partial(against, "capsule", (0.1, 0.2), "heightfield", (0.4, 0.3), **HILLS),
-    "box on terrain": partial(against, "box", (0.1, 0.1, 0.1), "heightfield", (0.4, 0.3), **HILLS),
-    "points on terrain": partial(against, "points", (0.01,), "heightfield", (0.4, 0.3), POINTS, **HILLS),
-    "hull on terrain": partial(against, "mesh", (1, 1, 1), "heightfield", (0.4, 0.3), DIE, **HILLS),
+    "sphere on terrain": partial(body_and_obstacle, "sphere", (0.1,), "heightfield", (0.4, 0.3), **HILLS),
+    "capsule on terrain": partial(body_and_obstacle, "capsule", (0.1, 0.2), "heightfield", (0.4, 0.3), **HILLS),
+    "box on terrain": partial(body_and_obstacle, "box", (0.1, 0.1, 0.1), "heightfield", (0.4, 0.3), **HILLS),
+    "points on terrain": partial(body_and_obstacle, "points", (0.01,), "heightfield", (0.4, 0.3), POINTS, **HILLS),
+    "hull on terrain": partial(body_and_obstacle, "mesh", (1, 1, 1), "heightfield", (0.4, 0.3), DIE, **HILLS),
     "outlines and tip": outlines_and_tip,
 }
 
@@ -120,15 +120,15 @@ IMPULSE = {"friction": 0.5, "softness": 0.2, "cfm": 0.01}
 CONTACTS = {
     "unrolled": ImpulseContact(**IMPULSE, restitution=0.3),
     "implicit": ImpulseContact(**IMPULSE, restitution=0.3, gradient="implicit"),
-    "cone": ImpulseContact(**IMPULSE, cone="cone"),
-    "implicit cone": ImpulseContact(**IMPULSE, cone="cone", gradient="implicit"),
-    "from distance": ImpulseContact(**IMPULSE, reach=0.1),
+    "circular cone": ImpulseContact(**IMPULSE, cone="circular"),
+    "implicit circular cone": ImpulseContact(**IMPULSE, cone="circular", gradient="implicit"),
+    "reach": ImpulseContact(**IMPULSE, reach=0.1),
     "compliant": CompliantContact(friction=0.5),
     "brown": CompliantContact(friction=0.5, law="brown", reach=0.1),
 }
 
 
-def scattered(rng: np.random.Generator, *shape: int) -> np.ndarray:
+def multiscale_values(rng: np.random.Generator, *shape: int) -> np.ndarray:
     """Random values of many scales; one scale along the last axis, and sometimes a single nonzero value there."""
     sizes = rng.choice(SCALES, size=(*shape[:-1], 1))
     only = np.eye(shape[-1])[rng.integers(shape[-1], size=shape[:-1])]
@@ -138,7 +138,7 @@ def scattered(rng: np.random.Generator, *shape: int) -> np.ndarray:
 def attitudes(rng: np.random.Generator, count: int) -> np.ndarray:
     """Quaternions: aligned with the world's axes up to a rotation of any size."""
     aligned = RIGHT_ANGLES[rng.integers(len(RIGHT_ANGLES), size=count)]
-    return (Rotation.from_rotvec(scattered(rng, count, 3)) * aligned).as_quat()[:, [3, 0, 1, 2]]
+    return (Rotation.from_rotvec(multiscale_values(rng, count, 3)) * aligned).as_quat()[:, [3, 0, 1, 2]]
 
 
 def random_states(sim: Simulator, count: int, seed: int) -> tuple[State, np.ndarray]:
@@ -146,22 +146,24 @@ def random_states(sim: Simulator, count: int, seed: int) -> tuple[State, np.ndar
     rng, model = np.random.default_rng(seed), sim.model
     q = np.zeros((count, model.nq))
     for kind, (first, last) in zip(model.topology.joint_types, model.topology.q_slices, strict=True):
-        if kind is JointType.FREE:
-            q[:, first : first + 3] = scattered(rng, count, 3)
+        if kind is ElementaryJointType.FREE:
+            q[:, first : first + 3] = multiscale_values(rng, count, 3)
             q[:, first + 3 : last] = attitudes(rng, count)
-        elif kind is JointType.PRISMATIC:
-            q[:, first:last] = scattered(rng, count, last - first)
+        elif kind is ElementaryJointType.PRISMATIC:
+            q[:, first:last] = multiscale_values(rng, count, last - first)
         else:
             right = 0.5 * np.pi * rng.integers(-2, 3, size=(count, last - first))
-            q[:, first:last] = right + scattered(rng, count, last - first)
-    qd = 10.0 * np.concatenate([scattered(rng, count, 1) for _ in range(model.nv)], axis=1)
+            q[:, first:last] = right + multiscale_values(rng, count, last - first)
+    qd = 10.0 * np.concatenate([multiscale_values(rng, count, 1) for _ in range(model.nv)], axis=1)
     qd *= rng.random((count, 1)) < 0.8  # the others are at rest
-    memory = jax.tree.map(lambda x: np.abs(scattered(rng, count, len(x))) if x.size else x, sim.initial_state().aux)
-    return State(q, qd, np.zeros(count), memory), scattered(rng, count, model.nu) if model.nu else np.zeros((count, 0))
+    aux = sim.initial_state().aux
+    aux = jax.tree.map(lambda x: np.abs(multiscale_values(rng, count, len(x))) if x.size else x, aux)
+    commands = multiscale_values(rng, count, model.nu) if model.nu else np.zeros((count, 0))
+    return State(q, qd, np.zeros(count), aux), commands
 
 
 def check_finite(model: Model, contact, count: int, backend: str = "native") -> None:
-    """Check a step from each of many states and its gradient by states, commands and contact parameters."""
+    """Check that steps from many states are finite, with gradients with respect to states, commands and parameters."""
     sim = Simulator(model, contact=contact, dt=1e-3, backend=backend)
     states, commands = random_states(sim, count, seed=1)
 
@@ -173,13 +175,13 @@ def check_finite(model: Model, contact, count: int, backend: str = "native") -> 
 
     def step(parameters, states, commands):
         changed = eqx.tree_at(parts, sim, eqx.combine(parameters, static))
-        motion = jax.vmap(lambda state, u: rollout(changed, state, u[None]))(states, commands)
-        return motion.final, motion.status
+        trajectory = jax.vmap(lambda state, u: rollout(changed, state, u[None]))(states, commands)
+        return trajectory.final, trajectory.status
 
     @jax.jit
     def step_and_gradient(parameters, states, commands):
-        final, pull, status = jax.vjp(step, parameters, states, commands, has_aux=True)
-        return final, status, pull(jax.tree.map(lambda x: jnp.cos(jnp.arange(x.size)).reshape(x.shape), final))
+        final, pullback, status = jax.vjp(step, parameters, states, commands, has_aux=True)
+        return final, status, pullback(jax.tree.map(lambda x: jnp.cos(jnp.arange(x.size)).reshape(x.shape), final))
 
     final, status, gradient = step_and_gradient(parameters, states, commands)
     failed = np.flatnonzero(np.asarray(status) != Status.OK)

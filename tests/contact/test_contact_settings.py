@@ -10,7 +10,7 @@ import hybridsim
 from hybridsim.contact.compliant.compliant_contact import CompliantContact
 from hybridsim.contact.compliant.friction_laws import Andersson, Brown, Coulomb, Hollars
 from hybridsim.contact.impulse.impulse_contact import ImpulseContact
-from hybridsim.contact.impulse.stabilisation import ERP, Baumgarte, Recovery
+from hybridsim.contact.impulse.stabilisation import ERP, Baumgarte, RecoveryTime
 from hybridsim.core.errors import ModelError, ModelWarning
 from hybridsim.io.load import load_model
 from hybridsim.model.builder import ModelBuilder
@@ -40,12 +40,12 @@ def test_an_arm_does_not_collide_with_its_base(tmp_path):
     with pytest.warns(ModelWarning, match="with_floor"):
         sim = Simulator(load_model(path), contact="impulse")
     assert sim.contact.candidates.names == ()
-    motion = simulate(sim, sim.initial_state(q=[0.5]), steps=100)
-    assert abs(motion.qd[-1, 0]) > 0.1
+    trajectory = simulate(sim, sim.initial_state(q=[0.5]), steps=100)
+    assert abs(trajectory.qd[-1, 0]) > 0.1
 
 
 def test_with_floor_adds_a_floor():
-    ball = ModelBuilder("ball").passive()
+    ball = ModelBuilder("ball").without_actuators()
     ball.add_body("ball", joint="root", kind="free", mass=1.0, inertia=(0.01, 0.01, 0.01), home=(0, 0, 1, 1, 0, 0, 0))
     ball.add_geom("ball", "sphere", (0.1,), name="ball", group=4, mask=4)
     model = with_floor(ball.build(), 0.5, friction=0.3, restitution=0.2)
@@ -64,25 +64,25 @@ def test_with_floor_adds_a_floor():
 def test_default_stabilisations_are_stable_at_every_time_step(stabilisation, dt):
     model = body_on_plane("box", (0.05, 0.05, 0.05), height=0.1)
     sim = Simulator(model, contact=ImpulseContact(stabilisation=stabilisation), dt=dt)
-    motion = simulate(sim, steps=round(1.0 / dt))
-    assert motion.q[:, 2].max() < 0.1501 and motion.q[-1, 2] == pytest.approx(0.05, abs=2e-3)
+    trajectory = simulate(sim, steps=round(1.0 / dt))
+    assert trajectory.q[:, 2].max() < 0.1501 and trajectory.q[-1, 2] == pytest.approx(0.05, abs=2e-3)
 
 
 @pytest.mark.parametrize("backend", ["native", "xla"])
 def test_joint_limits_need_no_shapes(backend):
-    arm = ModelBuilder("arm").passive()
+    arm = ModelBuilder("arm").without_actuators()
     arm.add_body(
         "link", joint="hinge", axis=(0, 1, 0), mass=1.0, com=(0.2, 0, 0), inertia=(0.01, 0.01, 0.01), upper=0.3
     )
-    motion = simulate(Simulator(arm.build(), contact="impulse", backend=backend), steps=1000)
-    assert motion.q[-1, 0] == pytest.approx(0.3, abs=1e-3)
+    trajectory = simulate(Simulator(arm.build(), contact="impulse", backend=backend), steps=1000)
+    assert trajectory.q[-1, 0] == pytest.approx(0.3, abs=1e-3)
 
 
 def test_default_compliance_depends_only_on_the_mechanisms_in_contact():
     """A heavy body without contact has no effect."""
 
     def contact(other: float):
-        scene = ModelBuilder("two").passive()
+        scene = ModelBuilder("two").without_actuators()
         for name, mass, x in (("block", 1.0, 0.0), ("other", other, 3.0)):
             home = (x, 0, 0.1, 1, 0, 0, 0)
             scene.add_body(name, joint=f"{name}_root", kind="free", mass=mass, inertia=(0.01, 0.01, 0.01), home=home)
@@ -92,12 +92,12 @@ def test_default_compliance_depends_only_on_the_mechanisms_in_contact():
 
     light, heavy = contact(1.0), contact(500.0)
     np.testing.assert_array_equal(light.stiffness, heavy.stiffness)
-    np.testing.assert_array_equal(light.law.transition, heavy.law.transition)
+    np.testing.assert_array_equal(light.law.transition_velocity, heavy.law.transition_velocity)
 
 
 def test_initial_overlaps_are_reported():
     """Within a tree when the simulator is built, between trees when `initial_state` uses the home configuration."""
-    scene = ModelBuilder("arm").passive()
+    scene = ModelBuilder("arm").without_actuators()
     scene.add_body("base", joint="root", kind="free", mass=1.0, inertia=(0.1, 0.1, 0.1), home=(0, 0, 0.1, 1, 0, 0, 0))
     scene.add_geom("base", "box", (0.1, 0.1, 0.1), name="base")
     scene.add_body("hip", parent="base", joint="hip", axis=(1, 0, 0), at=(0.1, 0, 0), mass=0.1, inertia=(0.01,) * 3)
@@ -119,7 +119,7 @@ def test_initial_overlaps_are_reported():
 
 
 def test_warnings_are_shown_at_the_users_line():
-    ball = ModelBuilder("ball").passive()
+    ball = ModelBuilder("ball").without_actuators()
     ball.add_body("ball", kind="free", mass=1.0, inertia=(0.01, 0.01, 0.01)).add_geom("ball", "sphere", (0.1,))
     ball.add_geom("world", "ellipsoid", (0.1, 0.1, 0.2))
     with pytest.warns(ModelWarning) as caught:
@@ -145,7 +145,7 @@ def test_compliant_contact_warns_about_restitution():
 
 
 def test_contact_settings_are_public():
-    for item in (Baumgarte, ERP, Recovery, Andersson, Brown, Coulomb, Hollars, contact_grid):
+    for item in (Baumgarte, ERP, RecoveryTime, Andersson, Brown, Coulomb, Hollars, contact_grid):
         assert getattr(hybridsim, item.__name__) is item
 
 
@@ -155,23 +155,23 @@ def test_a_class_is_not_a_contact_model():
             _bind_contact(contact_class, body_on_plane("sphere", (0.1,)), np.array(1e-3), "euler")
 
 
-def test_traced_parameters_of_a_simulator():
-    """Steps can be traced; masses must be concrete unless all parameters that depend on them are specified."""
+def test_time_steps_can_be_traced_and_masses_only_with_explicit_parameters():
+    """The time step can be traced; masses must be concrete unless all parameters that depend on them are specified."""
     model = body_on_plane("sphere", (0.1,), height=-1e-4)
 
     def speed(model, dt, contact):
         sim = Simulator(model, contact=contact, dt=dt, backend="xla")
         return rollout(sim, sim.initial_state(), steps=1).qd[-1, 5]
 
-    def of_mass(contact):
+    def speed_as_function_of_mass(contact):
         return lambda mass: speed(eqx.tree_at(lambda m: m.body.mass, model, mass[None]), 1e-3, contact)
 
     with jax.enable_x64(True):
         value, slope = jax.value_and_grad(lambda dt: speed(model, dt, CompliantContact()))(1e-3)
         specified = CompliantContact(stiffness=1e5, damping=1e5, law=Coulomb(0.01))
-        assert float(jax.grad(of_mass(specified))(jnp.asarray(1.0))) != 0.0
+        assert float(jax.grad(speed_as_function_of_mass(specified))(jnp.asarray(1.0))) != 0.0
         with pytest.raises(ValueError, match="simulator with contact scales softness and stiffness by masses"):
-            jax.grad(of_mass(CompliantContact()))(jnp.asarray(1.0))
+            jax.grad(speed_as_function_of_mass(CompliantContact()))(jnp.asarray(1.0))
     assert float(slope) == pytest.approx(float(value) / 1e-3, rel=1e-9)
 
 

@@ -36,7 +36,7 @@ BOTH = pytest.mark.parametrize("kind", CONTACTS)
 
 @pytest.fixture(scope="module")
 def dumbbell():
-    robot = ModelBuilder("dumb-bell").passive()
+    robot = ModelBuilder("dumb-bell").without_actuators()
     robot.add_body(
         "bar", joint="root", kind="free", mass=MASS, com=(0.1, 0, 0), inertia=(0.01, 0.04, 0.04),
         home=(0, 0, RADIUS, 1, 0, 0, 0),
@@ -47,7 +47,7 @@ def dumbbell():
 
 
 @pytest.fixture(scope="module")
-def at_rest(dumbbell) -> dict[str, State]:
+def states_at_rest(dumbbell) -> dict[str, State]:
     """States after settling, by kind of contact."""
     return {
         kind: simulate(Simulator(dumbbell, contact=contact), steps=3000).final for kind, contact in CONTACTS.items()
@@ -58,7 +58,7 @@ def simulator(dumbbell, kind: str, *grafts: Graft) -> Simulator:
     return Simulator(dumbbell, contact=CONTACTS[kind], dt=DT, blueprint=Blueprint(*grafts), backend="native")
 
 
-def pushed(state: State, v: float) -> State:
+def add_velocity(state: State, v: float) -> State:
     """The state with an added velocity along x and y [m/s]."""
     return eqx.tree_at(lambda s: s.qd, state, state.qd + np.array([0, 0, 0, v, 0.5 * v, 0]))
 
@@ -71,9 +71,9 @@ observe_jit = eqx.filter_jit(observe)
 
 
 @BOTH
-def test_values_at_rest_agree_with_closed_forms(dumbbell, at_rest, kind):
+def test_values_at_rest_agree_with_closed_forms(dumbbell, states_at_rest, kind):
     sim = simulator(dumbbell, kind)
-    values = observe_jit(sim, at_rest[kind])
+    values = observe_jit(sim, states_at_rest[kind])
     read = {name: np.asarray(value) for name, value in values.items() if name.startswith("contact.")}
     loads = SHARES * MASS * GRAVITY
     np.testing.assert_allclose(read["contact.normal_force"], loads, rtol=2e-3)
@@ -85,7 +85,7 @@ def test_values_at_rest_agree_with_closed_forms(dumbbell, at_rest, kind):
         depth = (loads / STIFFNESS) ** (2.0 / 3.0)
     np.testing.assert_allclose(read["contact.gap"], -depth, rtol=2e-3)
     np.testing.assert_allclose(read["contact.normal"], [[0, 0, 1]] * 2, atol=1e-12)
-    x = at_rest[kind].q[0] + np.array([0.2, -0.2])
+    x = states_at_rest[kind].q[0] + np.array([0.2, -0.2])
     points = np.stack([x, np.zeros(2), -0.5 * depth], axis=1)
     np.testing.assert_allclose(read["contact.point"], points, atol=1e-5)
     for name in ("contact.gap_velocity", "contact.slip_velocity"):
@@ -99,35 +99,37 @@ def test_values_at_rest_agree_with_closed_forms(dumbbell, at_rest, kind):
 
 
 @BOTH
-def test_values_in_sliding_agree_with_coulombs_law(dumbbell, at_rest, kind):
-    read = observe_jit(simulator(dumbbell, kind), pushed(at_rest[kind], 0.4))
+def test_values_in_sliding_agree_with_coulombs_law(dumbbell, states_at_rest, kind):
+    read = observe_jit(simulator(dumbbell, kind), add_velocity(states_at_rest[kind], 0.4))
     slip, normal, friction = (
         np.asarray(read[f"contact.{name}"]) for name in ("slip_velocity", "normal_force", "friction_force")
     )
     np.testing.assert_allclose(slip, [[0.4, 0.2]] * 2, atol=1e-5)
-    # a pyramid bounds each component separately, the smooth law their norm
+    # a pyramidal cone bounds each component separately, the smooth law their norm
     direction = np.sign(slip) if kind == "impulse" else slip / np.linalg.norm(slip, axis=1, keepdims=True)
     np.testing.assert_allclose(friction, -FRICTION * normal[:, None] * direction, rtol=1e-9)
 
 
 @BOTH
-def test_an_added_normal_force_lifts_the_body(dumbbell, at_rest, kind):
+def test_an_added_normal_force_lifts_the_body(dumbbell, states_at_rest, kind):
     """Three newtons more at each of two contacts for one step."""
     graft = Graft("contact.normal_force", ["contact.gap"], constant(3.0), per="element")
-    plain, lifted = (simulate(simulator(dumbbell, kind, *g), at_rest[kind], steps=1).final.qd for g in ((), (graft,)))
+    plain, lifted = (
+        simulate(simulator(dumbbell, kind, *g), states_at_rest[kind], steps=1).final.qd for g in ((), (graft,))
+    )
     change = lifted - plain
     assert change[5] - 0.1 * change[1] == pytest.approx(2.0 * 3.0 * DT / MASS, rel=1e-5)
 
 
 @BOTH
-def test_a_grafted_viscous_friction_law(dumbbell, at_rest, kind):
+def test_a_grafted_viscous_friction_law(dumbbell, states_at_rest, kind):
     """Viscous instead of dry friction, −c N v at each contact: v decays as exp(−c g t)."""
     rate = 0.5
     viscous = eqx.Partial(lambda c, x: -c * x[0] * x[1:], jnp.asarray(rate))
     inputs = ["contact.normal_force", "contact.slip_velocity"]
     graft = Graft("contact.friction_force", inputs, viscous, mode="replace", per="element")
     v = [
-        simulate(simulator(dumbbell, kind, *grafts), pushed(at_rest[kind], 0.2), steps=200).qd[-1, 3]
+        simulate(simulator(dumbbell, kind, *grafts), add_velocity(states_at_rest[kind], 0.2), steps=200).qd[-1, 3]
         for grafts in ((), (graft,))
     ]
     assert v[0] < 0.01, "dry friction has stopped it by now"
@@ -149,7 +151,7 @@ def test_a_graft_has_no_effect_on_open_contacts(dumbbell, kind, quantity, change
 
 def test_gap_of_absent_points_is_the_sum_of_bounding_radii():
     """Two boxes in edge contact, with one of four points; a graft cannot close the others."""
-    scene = ModelBuilder("boxes").passive()
+    scene = ModelBuilder("boxes").without_actuators()
     for k, quaternion in enumerate(((1.0, 0.0, 0.0, 0.0), (0.9, 0.3, 0.2, 0.1))):
         home = (0, 0, 0.05 + 0.14 * k, *(np.array(quaternion) / np.linalg.norm(quaternion)))
         scene.add_body(f"box{k}", joint=f"root{k}", kind="free", mass=1.0, inertia=(0.01,) * 3, home=home)
@@ -168,7 +170,7 @@ def test_gap_of_absent_points_is_the_sum_of_bounding_radii():
     assert np.sum(forces > 0.0) == 1
 
 
-def analytic(kind: str) -> list[Graft]:
+def analytic_grafts(kind: str) -> list[Graft]:
     """Networks that compute the same as the quantities that they replace."""
     if kind == "impulse":
         same = eqx.Partial(lambda c, x: c * x, jnp.ones(()))
@@ -193,23 +195,23 @@ def analytic(kind: str) -> list[Graft]:
 
 
 @BOTH
-def test_networks_equal_to_the_quantities_they_replace_do_not_change_motion(dumbbell, at_rest, kind):
-    start = pushed(at_rest[kind], 0.3)
+def test_networks_equal_to_the_quantities_they_replace_do_not_change_motion(dumbbell, states_at_rest, kind):
+    start = add_velocity(states_at_rest[kind], 0.3)
     plain = simulate(simulator(dumbbell, kind), start, steps=200)
-    grafted = simulate(simulator(dumbbell, kind, *analytic(kind)), start, steps=200)
+    grafted = simulate(simulator(dumbbell, kind, *analytic_grafts(kind)), start, steps=200)
     assert plain.q[-1, 0] > plain.q[0, 0] + 0.005, "the body must slide"
     # up to rounding
     np.testing.assert_allclose(grafted.q, plain.q, rtol=0, atol=1e-11)
 
 
 @pytest.mark.parametrize("kind", ["compliant", slow("impulse")])
-def test_gradient_with_respect_to_weights_of_a_shared_network(dumbbell, at_rest, kind):
+def test_gradient_with_respect_to_weights_of_a_shared_network(dumbbell, states_at_rest, kind):
     """One network outputs both forces of every contact from its gap and slip."""
     net = MLP(3, 3, hidden=(4,), seed=1, input_scale=[1e-3, 0.1, 0.1])
     net = eqx.tree_at(lambda n: n.weights[-1], net, np.random.default_rng(0).normal(size=(3, 4)))
     outputs = ["contact.normal_force", "contact.friction_force"]
     graft = Graft(outputs, ["contact.gap", "contact.slip_velocity"], net, per="element")
-    sim, start = simulator(dumbbell, kind, graft), pushed(at_rest[kind], 0.3)
+    sim, start = simulator(dumbbell, kind, graft), add_velocity(states_at_rest[kind], 0.3)
 
     def loss(weights):
         changed = eqx.tree_at(lambda s: s.blueprint.grafts[0].net.weights, sim, weights)

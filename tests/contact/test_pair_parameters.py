@@ -8,8 +8,8 @@ import pytest
 from hybridsim.contact.candidates import find_candidates
 from hybridsim.contact.compliant.compliant_contact import CompliantContact
 from hybridsim.contact.impulse.impulse_contact import ImpulseContact
-from hybridsim.contact.impulse.stabilisation import Recovery
-from hybridsim.contact.pair_parameters import pair_friction, per_pair
+from hybridsim.contact.impulse.stabilisation import RecoveryTime
+from hybridsim.contact.pair_parameters import candidate_friction, pair_values
 from hybridsim.core.errors import ModelError
 from hybridsim.io.hulls import with_hulls
 from hybridsim.model.builder import ModelBuilder
@@ -23,7 +23,7 @@ STEPS, DT, SPEED = 200, 1e-3, 2.0
 
 
 def two_balls() -> ModelBuilder:
-    scene = ModelBuilder("balls").passive()
+    scene = ModelBuilder("balls").without_actuators()
     for k, x in enumerate((0.0, 1.0)):
         home = (x, 0, 0.1, 1, 0, 0, 0)
         scene.add_body(f"body{k}", joint=f"root{k}", kind="free", mass=1.0, inertia=(0.1, 0.1, 0.1), home=home)
@@ -31,9 +31,9 @@ def two_balls() -> ModelBuilder:
     return scene.add_geom("world", "plane", (), name="floor", friction=0.5)
 
 
-def sliding(friction: float = 0.2) -> Model:
+def sliding_block(friction: float = 0.2) -> Model:
     """A block that slides along x on rails, with less pair friction than that of the surfaces."""
-    scene = ModelBuilder("block").passive()
+    scene = ModelBuilder("block").without_actuators()
     scene.add_body("z", joint="z", kind="prismatic", axis=(0, 0, 1), at=(0, 0, 0.1))
     scene.add_body("block", parent="z", joint="x", kind="prismatic", axis=(1, 0, 0), mass=1.0, inertia=(1, 1, 1))
     scene.add_geom("block", "sphere", (0.1,), name="ball", friction=0.6)
@@ -42,10 +42,10 @@ def sliding(friction: float = 0.2) -> Model:
     return scene.build()
 
 
-def of_pairs(model: Model) -> dict[str, float]:
+def friction_by_pair(model: Model) -> dict[str, float]:
     candidates = find_candidates(model)
     with jax.enable_x64(True):
-        names, values = [p.name for p in candidates.pairs], pair_friction(model.geometry, candidates).tolist()
+        names, values = [p.name for p in candidates.pairs], candidate_friction(model.geometry, candidates).tolist()
         return dict(zip(names, values, strict=True))
 
 
@@ -56,25 +56,26 @@ def test_explicit_pair_friction_overrides_the_surfaces(order):
     scene.spec.pair_friction = {("ball1", "floor")[::order]: 0.05, ("ball0", "ball1"): 0.9}
     model = scene.build()
     expected = {"ball0|floor": 0.5, "ball1|floor": 0.05, "ball0|ball1": 0.9}
-    assert of_pairs(model) == expected
-    assert of_pairs(with_hulls(model)) == expected
-    assert of_pairs(with_floor(model, -1.0, name="below")) == expected | {"ball0|below": 0.3, "ball1|below": 0.7}
+    assert friction_by_pair(model) == expected
+    assert friction_by_pair(with_hulls(model)) == expected
+    expected |= {"ball0|below": 0.3, "ball1|below": 0.7}
+    assert friction_by_pair(with_floor(model, -1.0, name="below")) == expected
 
 
 def test_specified_friction_overrides_a_default():
     """The larger one counts only if both are specified."""
 
-    def on_floor(friction: float | None = None, friction_of_ball: float | None = None, priority: int = 0) -> float:
-        ball = ModelBuilder("ball").passive().add_body("ball", kind="free", mass=1.0, inertia=(0.1, 0.1, 0.1))
-        settings = {} if friction_of_ball is None else {"friction": friction_of_ball}
+    def floor_friction(friction: float | None = None, ball_friction: float | None = None, priority: int = 0) -> float:
+        ball = ModelBuilder("ball").without_actuators().add_body("ball", kind="free", mass=1.0, inertia=(0.1, 0.1, 0.1))
+        settings = {} if ball_friction is None else {"friction": ball_friction}
         ball.add_geom("ball", "sphere", (0.1,), name="ball", priority=priority, **settings)
-        return of_pairs(with_floor(ball.build(), friction=friction))["ball|floor"]
+        return friction_by_pair(with_floor(ball.build(), friction=friction))["ball|floor"]
 
-    assert on_floor() == 1.0
-    assert on_floor(0.2) == 0.2 and on_floor(1.4) == 1.4
-    assert on_floor(friction_of_ball=0.6) == 0.6
-    assert on_floor(0.2, friction_of_ball=0.6) == 0.6 and on_floor(0.8, friction_of_ball=0.6) == 0.8
-    assert on_floor(friction_of_ball=0.6, priority=-1) == 1.0
+    assert floor_friction() == 1.0
+    assert floor_friction(0.2) == 0.2 and floor_friction(1.4) == 1.4
+    assert floor_friction(ball_friction=0.6) == 0.6
+    assert floor_friction(0.2, ball_friction=0.6) == 0.6 and floor_friction(0.8, ball_friction=0.6) == 0.8
+    assert floor_friction(ball_friction=0.6, priority=-1) == 1.0
 
 
 def test_invalid_pairs_are_refused():
@@ -102,7 +103,7 @@ SOME = {"ball1|floor": 0.25}
         (ImpulseContact(friction=SOME), lambda c: c.friction, [0.7, 0.5, 0.25]),
         (ImpulseContact(restitution=SOME), lambda c: c.restitution, [0.1, 0.4, 0.25]),
         (ImpulseContact(softness=SOME), lambda c: c.softness, [0.2, 0.3, 0.25]),
-        (ImpulseContact(stabilisation=Recovery(SOME)), lambda c: c.stabilisation.time, [0.02, 0.04, 0.25]),
+        (ImpulseContact(stabilisation=RecoveryTime(SOME)), lambda c: c.stabilisation.recovery_time, [0.02, 0.04, 0.25]),
         (CompliantContact(friction=SOME), lambda c: c.friction, [0.7, 0.5, 0.25]),
     ],
     ids=["friction", "restitution", "softness", "recovery time", "compliant friction"],
@@ -152,7 +153,7 @@ def test_surface_compliances_are_in_series():
 @pytest.mark.parametrize("backend", ["native", pytest.param("xla", marks=pytest.mark.slow)])
 def test_stiffness_of_a_surface_is_a_parameter_with_a_gradient(backend):
     """The equilibrium depth of a ball follows from its stiffness, with the derivative −depth/stiffness."""
-    scene = ModelBuilder("ball").passive()
+    scene = ModelBuilder("ball").without_actuators()
     scene.add_body("ball", joint="z", kind="prismatic", axis=(0, 0, 1), mass=1.0, inertia=(1, 1, 1))
     scene.add_geom("ball", "sphere", (0.1,), name="ball", stiffness=2e4, damping=200.0)
     scene.add_geom("world", "plane", (), name="floor", at=(0, 0, -0.1))
@@ -163,9 +164,9 @@ def test_stiffness_of_a_surface_is_a_parameter_with_a_gradient(backend):
         return rollout(changed, sim.initial_state(), steps=1000).q[-1, 0]
 
     with jax.enable_x64(True):
-        height, slope = jax.value_and_grad(final_height)(sim.model.geometry.stiffness)
+        height, gradient = jax.value_and_grad(final_height)(sim.model.geometry.stiffness)
     assert height == pytest.approx(-GRAVITY / 2e4, rel=1e-3)
-    assert slope[0] == pytest.approx(GRAVITY / 2e4**2, rel=1e-2) and slope[1] == 0.0
+    assert gradient[0] == pytest.approx(GRAVITY / 2e4**2, rel=1e-2) and gradient[1] == 0.0
 
 
 NAMES = ["ball0|ball1", "ball0|floor", "ball1|floor"]
@@ -193,7 +194,7 @@ def test_patterns_match_as_for_only_and_exclude(specified, expected):
     model = two_balls().build()
     candidates = find_candidates(model)
     assert [pair.name for pair in candidates.pairs] == NAMES
-    np.testing.assert_array_equal(per_pair("friction", specified, candidates), expected)
+    np.testing.assert_array_equal(pair_values("friction", specified, candidates), expected)
     if isinstance(specified, dict):
         for pattern in specified:
             chosen = {pair.name for pair in find_candidates(model, only=(pattern,)).pairs}
@@ -204,7 +205,7 @@ def test_patterns_match_merged_links():
     scene = two_balls()
     scene.add_body("foot", parent="body0", kind="fixed").add_geom("foot", "sphere", (0.1,), name="sole")
     candidates = find_candidates(scene.build())
-    values = per_pair("friction", {"*": 0.1, "foot|floor": 0.2}, candidates)
+    values = pair_values("friction", {"*": 0.1, "foot|floor": 0.2}, candidates)
     assert [pair.name for k, pair in enumerate(candidates.pairs) if values[k] == 0.2] == ["sole|floor"]
 
 
@@ -224,14 +225,14 @@ def test_patterns_match_merged_links():
 )
 def test_invalid_values_are_refused(specified, message):
     with pytest.raises(ValueError, match=message):
-        per_pair("friction", specified, find_candidates(two_balls().build()))
+        pair_values("friction", specified, find_candidates(two_balls().build()))
 
 
 @pytest.mark.parametrize("backend", ["native", pytest.param("xla", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("contact", [ImpulseContact(), CompliantContact()], ids=["impulse", "compliant"])
 def test_a_block_decelerates_by_the_friction_of_its_pair(contact, backend):
     """Speed change and its derivative with respect to friction are −μ g t and −g t."""
-    sim = Simulator(sliding(), contact=contact, dt=DT, backend=backend)
+    sim = Simulator(sliding_block(), contact=contact, dt=DT, backend=backend)
     start = sim.initial_state(qd=[0.0, SPEED])
     # impulse contact still settles by nanometres per second; compliant contact is unloaded at first, and oscillates
     tolerance = 1e-7 if isinstance(contact, ImpulseContact) else 0.1

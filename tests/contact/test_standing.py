@@ -26,9 +26,9 @@ STANDING_HEIGHT = 2.0 * LINK * np.cos(STANDING[1]) + FOOT
         CompliantContact(only=FEET),
         slow(ImpulseContact(only=FEET, sweeps=2)),
         slow(ImpulseContact(only=FEET, sweeps=1)),
-        slow(ImpulseContact(only=FEET, cone="cone")),
+        slow(ImpulseContact(only=FEET, cone="circular")),
     ],
-    ids=["impulse", "compliant", "2 sweeps", "1 sweep", "cone"],
+    ids=["impulse", "compliant", "2 sweeps", "1 sweep", "circular cone"],
 )
 def test_a_dropped_quadruped_stands_still(contact):
     model = quadruped()
@@ -36,10 +36,10 @@ def test_a_dropped_quadruped_stands_still(contact):
     start = model.home.copy()
     start[2] = STANDING_HEIGHT + 0.05
     commands = np.tile(np.tile(STANDING, 4), (10_000, 1))
-    motion = simulate(sim, sim.initial_state(q=start), commands)
-    assert not failure_message(sim, motion)
+    trajectory = simulate(sim, sim.initial_state(q=start), commands)
+    assert not failure_message(sim, trajectory)
 
-    q, qd = motion.q, motion.qd
+    q, qd = trajectory.q, trajectory.qd
     before = round(np.sqrt(2.0 * 0.05 / 9.81) / DT) - 2
     fallen = STANDING_HEIGHT + 0.05 - 0.5 * 9.81 * (np.arange(before) * DT) * (np.arange(before) + 1) * DT
     np.testing.assert_allclose(q[:before, 2], fallen, atol=1e-4)  # free fall; servos move the legs
@@ -60,10 +60,10 @@ def test_all_shapes_of_a_quadruped_against_the_ground_in_native_code():
     """56 contacts: too many to unroll the sweeps."""
     sim = Simulator(quadruped(), contact="impulse", dt=DT, backend="native", actuation=Actuation(PDServo(100.0, 2.0)))
     assert sim.contact.candidates.nc == 56
-    motion = simulate(sim, inputs=np.tile(np.tile(STANDING, 4), (300, 1)))
-    assert not failure_message(sim, motion)
+    trajectory = simulate(sim, inputs=np.tile(np.tile(STANDING, 4), (300, 1)))
+    assert not failure_message(sim, trajectory)
     # only the feet are in contact
     feet_only = Simulator(sim.model, contact=ImpulseContact(only=FEET), dt=DT, actuation=sim.actuation)
     np.testing.assert_allclose(
-        motion.q, simulate(feet_only, inputs=np.tile(np.tile(STANDING, 4), (300, 1))).q, atol=1e-9
+        trajectory.q, simulate(feet_only, inputs=np.tile(np.tile(STANDING, 4), (300, 1))).q, atol=1e-9
     )

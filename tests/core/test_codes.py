@@ -1,9 +1,9 @@
 """The list of problem codes is complete, and contains no unused codes."""
 
 import ast
+import fnmatch
 import re
 from collections.abc import Iterator
-from fnmatch import filter as matching
 from pathlib import Path
 
 import hybridsim
@@ -19,11 +19,11 @@ FILES += "progress.png windows.png window_typical.png window_worst.png "
 FILES += "discovery.json blueprint.toml blueprint.safetensors wiring.svg weights.svg"
 QUANTITIES = "joint.q joint.qd step.time input.* topology.* sensor.bias sensor.delay *.*"
 OTHERS = {*FILES.split(), *QUANTITIES.split(), *(parameter.path for parameter in PARAMETERS)}
-"""Words of the form of codes that are not codes."""
+"""Strings that look like problem codes but are not."""
 
 
 def words() -> Iterator[str]:
-    """Strings in the source code of the form of codes; formatted values are replaced by a star."""
+    """Strings in the source code that look like problem codes; formatted values are replaced by a star."""
     pattern = re.compile(r"([a-z_]+|\*)\.([a-z_]+|\*)")
     for path in (path for package in CHECKED for path in sorted((SOURCE / package).rglob("*.py"))):
         tree = ast.parse(path.read_text())
@@ -42,9 +42,9 @@ def words() -> Iterator[str]:
 def test_every_code_in_use_is_listed():
     used = [word for word in words() if word not in OTHERS and not word.startswith(OPEN_TOPICS)]
     assert len(used) > 100
-    assert {word for word in used if not matching(CODES, word)} == set()
+    assert {word for word in used if not fnmatch.filter(CODES, word)} == set()
 
 
 def test_every_listed_code_is_in_use():
     used = set(words()) - OTHERS
-    assert {code for code in CODES if not any(matching([code], word) for word in used)} == set()
+    assert {code for code in CODES if not any(fnmatch.filter([code], word) for word in used)} == set()

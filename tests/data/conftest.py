@@ -1,4 +1,4 @@
-"""Small recorded files in every format."""
+"""Fixtures that write small data files in every format."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -17,8 +17,8 @@ Columns = Mapping[str, Sequence[float]]
 
 
 @pytest.fixture
-def text(tmp_path) -> Callable[..., Path]:
-    """Writes a text file."""
+def write_text(tmp_path) -> Callable[..., Path]:
+    """Writes a text file and returns its path."""
 
     def write(content: str | bytes, name: str = "run.csv") -> Path:
         path = tmp_path / name
@@ -29,8 +29,8 @@ def text(tmp_path) -> Callable[..., Path]:
 
 
 @pytest.fixture
-def messages(tmp_path) -> Callable[..., Path]:
-    """Writes an MCAP file of messages (topic, time [ns], content)."""
+def write_messages(tmp_path) -> Callable[..., Path]:
+    """Writes an MCAP file of messages (topic, time [ns], content) and returns its path."""
 
     def write(content: Sequence[tuple[str, int, object]], *, encoding: str = "json") -> Path:
         path = tmp_path / "run.mcap"
@@ -53,8 +53,8 @@ def messages(tmp_path) -> Callable[..., Path]:
 
 
 @pytest.fixture
-def columns_in(tmp_path, messages) -> Callable[[str, Columns], Path]:
-    """Writes columns of equal length in the format of a file extension."""
+def write_columns(tmp_path, write_messages) -> Callable[[str, Columns], Path]:
+    """Writes columns of equal length in the format of a file extension and returns the path."""
 
     def write(suffix: str, columns: Columns) -> Path:
         path = tmp_path / f"run{suffix}"
@@ -77,7 +77,7 @@ def columns_in(tmp_path, messages) -> Callable[[str, Columns], Path]:
             case ".mcap":
                 rows = np.array([*arrays.values()]).T.tolist()
                 content = [("/all", k, dict(zip(arrays, row, strict=True))) for k, row in enumerate(rows)]
-                messages(content)
+                write_messages(content)
         return path
 
     return write

@@ -1,4 +1,4 @@
-"""Arrays of more dimensions: columns by index, stacked runs, concatenated runs."""
+"""Multidimensional arrays: columns by index, stacked runs, concatenated runs."""
 
 import h5py
 import numpy as np
@@ -9,7 +9,7 @@ from hybridsim.data.load import load_recording, load_runs
 from hybridsim.data.read import read_table
 
 
-def saved(path, arrays):
+def save_arrays(path, arrays):
     if path.suffix == ".npz":
         np.savez(path, allow_pickle=False, **arrays)
     else:
@@ -25,7 +25,7 @@ def path(request, tmp_path):
 
 
 def test_columns_of_an_array_are_named_by_index(path):
-    saved(path, {"t": [0.0, 0.1, 0.2], "angles": np.arange(6.0).reshape(3, 2)})
+    save_arrays(path, {"t": [0.0, 0.1, 0.2], "angles": np.arange(6.0).reshape(3, 2)})
     table = read_table(path)
     assert table.columns["angles[1]"].tolist() == [1.0, 3.0, 5.0]
     recording = load_recording(path, [Channel("elbow", "angles[0]")], time="t")
@@ -55,7 +55,7 @@ def test_arrays_that_are_not_columns_are_explained(path, problems, column, word)
         "wide": np.zeros((2, 5000)),
         "film": np.zeros((2, 2, 2, 2)),
     }
-    saved(path, arrays)
+    save_arrays(path, arrays)
     (problem,) = problems(lambda: load_recording(path, [Channel("q", column)], time="t"))
     assert problem.file == str(path) and word in problem.fix and repr(column) in problem.message
 
@@ -63,7 +63,7 @@ def test_arrays_that_are_not_columns_are_explained(path, problems, column, word)
 def test_stacked_runs_are_separated(path, problems):
     states = np.random.default_rng(2).normal(size=(3, 5, 2))
     torque = np.random.default_rng(3).normal(size=(3, 5))
-    saved(path, {"states": states, "torque": torque, "t": np.arange(5.0), "calibration": np.eye(2)})
+    save_arrays(path, {"states": states, "torque": torque, "t": np.arange(5.0), "calibration": np.eye(2)})
     table = read_table(path, run=1)
     assert (table.columns["states[1]"] == states[1, :, 1]).all()
     assert (table.columns["torque"] == torque[1]).all()
@@ -81,7 +81,7 @@ def test_stacked_runs_are_separated(path, problems):
 def test_concatenated_runs_are_separated(path, problems):
     states = np.arange(20.0).reshape(10, 2)
     states[7, 1] = np.nan
-    saved(path, {"states": states, "ptr": np.array([0, 4, 7, 10]), "mass": 0.3})
+    save_arrays(path, {"states": states, "ptr": np.array([0, 4, 7, 10]), "mass": 0.3})
     table = read_table(path, run=1, run_starts="ptr")
     assert table.columns["states[0]"].tolist() == [8.0, 10.0, 12.0]
     recordings = load_runs(path, [Channel("x", "states[0]")], time=0.01, run_starts="ptr")
@@ -90,8 +90,8 @@ def test_concatenated_runs_are_separated(path, problems):
     assert (problem.code, problem.line) == ("data.nan", 8) and "row 8 (in run 2)" in problem.message
 
 
-def test_an_error_of_every_run_is_reported_once(path, problems):
-    saved(path, {"states": np.zeros((30, 5, 2))})
+def test_an_error_common_to_all_runs_is_reported_once(path, problems):
+    save_arrays(path, {"states": np.zeros((30, 5, 2))})
     (problem,) = problems(lambda: load_runs(path, [Channel("x", "speeds[0]")], time=0.01))
     assert problem.code == "data.missing_column"
 
@@ -108,16 +108,16 @@ def test_an_error_of_every_run_is_reported_once(path, problems):
     ],
 )
 def test_invalid_run_starts(path, problems, starts, name):
-    saved(path, {"states": np.zeros((10, 2)), "ptr": np.array(starts)})
+    save_arrays(path, {"states": np.zeros((10, 2)), "ptr": np.array(starts)})
     (problem,) = problems(lambda: read_table(path, run=0, run_starts=name))
     assert problem.code == "data.run" and problem.fix
 
 
 def test_a_run_must_be_selected(path, problems):
-    saved(path, {"states": np.zeros((10, 2)), "ptr": np.array([0, 10])})
+    save_arrays(path, {"states": np.zeros((10, 2)), "ptr": np.array([0, 10])})
     (problem,) = problems(lambda: read_table(path, run_starts="ptr"))
     assert "no run is selected" in problem.message
-    saved(path, {"q": np.zeros(10)})
+    save_arrays(path, {"q": np.zeros(10)})
     (problem,) = problems(lambda: read_table(path, run=0))
     assert "no stacked runs" in problem.message
 
@@ -136,7 +136,7 @@ def test_records_and_times(path):
     stamps = np.array(["2024-05-01T00:00:00", "2024-05-01T00:00:00.250", "NaT"], dtype="datetime64[ns]")
     records = np.array([(0.0, 1), (0.1, 2)], dtype=[("t", float), ("count", np.int16)])
     arrays = {"log": records} if path.suffix == ".h5" else {"log": records, "stamp": stamps}
-    table = read_table(saved(path, arrays))
+    table = read_table(save_arrays(path, arrays))
     assert table.columns["log.count"].tolist() == [1.0, 2.0]
     if path.suffix == ".npz":
         assert table.columns["stamp"][1] - table.columns["stamp"][0] == 0.25

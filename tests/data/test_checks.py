@@ -16,63 +16,65 @@ def problems_by_code(recording):
 
 
 @pytest.fixture
-def table(columns_in):
-    return lambda **columns: columns_in(".npz", {"time": T, **columns})
+def write_table(write_columns):
+    return lambda **columns: write_columns(".npz", {"time": T, **columns})
 
 
-def test_good_data_have_no_problems(table):
+def test_good_data_have_no_problems(write_table):
     rng = np.random.default_rng(5)
-    file = table(q=np.sin(9 * T) * 3.1, v=rng.normal(size=len(T)))
+    file = write_table(q=np.sin(9 * T) * 3.1, v=rng.normal(size=len(T)))
     assert load_recording(file, [Channel("q", "q", "rad"), Channel("v", "v")]).problems == ()
 
 
-def test_a_constant_channel(table):
-    problem = problems_by_code(load_recording(table(f=np.full(len(T), 0.3)), [Channel("force", "f")]))["data.constant"]
+def test_a_constant_channel(write_table):
+    recording = load_recording(write_table(f=np.full(len(T), 0.3)), [Channel("force", "f")])
+    problem = problems_by_code(recording)["data.constant"]
     assert (problem.severity, problem.element) == (Severity.WARNING, "f") and "'force'" in problem.message
 
 
-def test_two_channels_with_the_same_values(table):
+def test_two_channels_with_the_same_values(write_table):
     q = np.random.default_rng(4).normal(size=len(T))
-    file = table(a=q, b=q.copy(), c=np.nextafter(q, 9.0), d=np.zeros(len(T)), e=np.zeros(len(T)))
+    file = write_table(a=q, b=q.copy(), c=np.nextafter(q, 9.0), d=np.zeros(len(T)), e=np.zeros(len(T)))
     recording = load_recording(file, [Channel(name, name) for name in "abcde"])
     duplicates = [p for p in recording.problems if p.code == "data.duplicate_channel"]
     assert [p.message for p in duplicates] == ["channels 'a', 'b' are bitwise identical"]
 
 
-def test_a_gap(text):
+def test_a_gap(write_text):
     t = [*np.arange(0.0, 1.0, 0.1), *np.arange(3.0, 4.0, 0.1), *np.arange(5.0, 6.0, 0.1)]
-    file = text("time,q\n" + "\n".join(f"{x},{x}" for x in t))
+    file = write_text("time,q\n" + "\n".join(f"{x},{x}" for x in t))
     problem = problems_by_code(load_recording(file, [Channel("q", "q")]))["data.gap"]
     assert (problem.severity, problem.line) == (Severity.WARNING, 12)
     assert "gap of 2.1 s before line 12" in problem.message and "2 gaps in total" in problem.message
 
 
-def test_a_gap_from_dropped_samples(table):
+def test_a_gap_from_dropped_samples(write_table):
     q, v = np.sin(T), np.cos(T)
     q[50:70] = np.nan
-    recording = load_recording(table(q=q, v=v), [Channel("q", "q"), Channel("v", "v")], on_nan="drop")
+    recording = load_recording(write_table(q=q, v=v), [Channel("q", "q"), Channel("v", "v")], on_nan="drop")
     assert problems_by_code(recording)["data.gap"].element == "q"
 
 
 @pytest.mark.parametrize("unit", ["rad", "deg"])
-def test_a_wrapped_angle(table, unit):
+def test_a_wrapped_angle(write_table, unit):
     period = {"rad": 2 * np.pi, "deg": 360.0}[unit]
-    file = table(q=np.mod(0.7 * T + 0.1, 1.0) * period)
+    file = write_table(q=np.mod(0.7 * T + 0.1, 1.0) * period)
     problem = problems_by_code(load_recording(file, [Channel("q", "q", unit)]))["data.jump"]
     assert problem.line == int(np.argmax(0.7 * T + 0.1 >= 1.0)) + 1 and problem.fix == "set unwrap=True"
     assert load_recording(file, [Channel("q", "q", unit, unwrap=True)]).problems == ()
 
 
-def test_values_without_a_unit_that_look_like_an_angle(table):
+def test_values_without_a_unit_that_look_like_an_angle(write_table):
     wrapped = np.mod(5.0 * T, 2 * np.pi) - np.pi
-    assert "unit='rad'" in problems_by_code(load_recording(table(q=wrapped), [Channel("q", "q")]))["data.jump"].fix
+    recording = load_recording(write_table(q=wrapped), [Channel("q", "q")])
+    assert "unit='rad'" in problems_by_code(recording)["data.jump"].fix
     switched = np.where(np.sin(9 * T) > 0, 3.0, -3.0)
-    assert load_recording(table(u=switched), [Channel("u", "u")]).problems == ()
-    assert load_recording(table(x=wrapped), [Channel("x", "x", "m")]).problems == ()
+    assert load_recording(write_table(u=switched), [Channel("u", "u")]).problems == ()
+    assert load_recording(write_table(x=wrapped), [Channel("x", "x", "m")]).problems == ()
 
 
-def test_an_angle_too_fast_to_be_unwrapped(table):
-    file = table(q=np.mod(0.45 * np.arange(len(T)), 1.0))
+def test_an_angle_too_fast_to_be_unwrapped(write_table):
+    file = write_table(q=np.mod(0.45 * np.arange(len(T)), 1.0))
     assert "data.unwrap" in problems_by_code(load_recording(file, [Channel("q", "q", "rev", unwrap=True)]))
 
 

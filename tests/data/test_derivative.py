@@ -13,15 +13,18 @@ RNG = np.random.default_rng(11)
 UNEVEN = np.cumsum(RNG.uniform(0.2, 1.8, size=400)) * 0.01
 
 
-@pytest.mark.parametrize("window", [4, 5, 9, 51, 400, 0.2, 100.0])
+@pytest.mark.parametrize("filter_window", [4, 5, 9, 51, 400, 0.2, 100.0])
 @pytest.mark.parametrize("start", [0.0, 1.7e9])
-def test_cubic_motions_are_exact_also_at_uneven_times(window, start):
+def test_derivatives_of_cubics_are_exact_even_at_uneven_times(filter_window, start):
     # times since 1970 are resolved to 0.2 µs only, so compare with the cubic at the rounded times
     t = UNEVEN + start
     x = t - start
     series = Series("q", t, 2 * x**3 - 3 * x**2 + x - 7)
-    scale = 1.0 if start == 0.0 or window != 4 else 100.0
-    first, second = derivative(series, window=window), derivative(series, window=window, order=2)
+    scale = 1.0 if start == 0.0 or filter_window != 4 else 100.0
+    first, second = (
+        derivative(series, filter_window=filter_window),
+        derivative(series, filter_window=filter_window, order=2),
+    )
     assert first.values == pytest.approx(6 * x**2 - 6 * x + 1, abs=1e-7 * scale)
     assert second.values == pytest.approx(12 * x - 6, abs=1e-4 * scale)
     assert first.name == "q'" and second.name == "q''" and (first.t == t).all()
@@ -43,34 +46,34 @@ def test_fits_agree_with_least_squares(seed, samples, degree):
 
 def test_long_series_are_processed_in_blocks(monkeypatch):
     series = Series("q", UNEVEN, np.sin(UNEVEN))
-    whole = derivative(series, window=0.1).values
+    whole = derivative(series, filter_window=0.1).values
     monkeypatch.setattr("hybridsim.data.local_polynomial.BLOCK_ELEMENTS", 100)
-    assert derivative(series, window=0.1).values == pytest.approx(whole, abs=1e-12)
+    assert derivative(series, filter_window=0.1).values == pytest.approx(whole, abs=1e-12)
 
 
 def test_longer_windows_average_noise():
     t = np.arange(2000) * 0.001
     noisy = Series("q", t, np.sin(t) + 1e-4 * np.random.default_rng(3).normal(size=len(t)))
-    errors = [np.std(derivative(noisy, window=window).values - np.cos(t)) for window in (9, 41)]
+    errors = [np.std(derivative(noisy, filter_window=filter_window).values - np.cos(t)) for filter_window in (9, 41)]
     assert errors[1] < errors[0] / 5
-    in_seconds = derivative(noisy, window=0.04).values
-    assert in_seconds == pytest.approx(derivative(noisy, window=41).values, abs=1e-9)
+    in_seconds = derivative(noisy, filter_window=0.04).values
+    assert in_seconds == pytest.approx(derivative(noisy, filter_window=41).values, abs=1e-9)
 
 
 @pytest.mark.parametrize(
-    ("window", "word"),
+    ("filter_window", "word"),
     [(3, "for seconds write 3.0"), (401, "shorter"), (0.001, "needs 4 samples"), (0.0, "longer"), (-1.0, "longer")],
 )
-def test_windows_with_too_few_samples(problems, window, word):
-    (problem,) = problems(lambda: derivative(Series("q", UNEVEN, UNEVEN), window=window))
+def test_windows_with_too_few_samples(problems, filter_window, word):
+    (problem,) = problems(lambda: derivative(Series("q", UNEVEN, UNEVEN), filter_window=filter_window))
     assert problem.code == "data.window" and problem.element == "q" and word in problem.fix
 
 
 def test_numpy_integers_are_sample_counts():
     series = Series("q", UNEVEN, np.sin(UNEVEN))
-    assert (derivative(series, window=np.int64(9)).values == derivative(series, window=9).values).all()
+    assert (derivative(series, filter_window=np.int64(9)).values == derivative(series, filter_window=9).values).all()
 
 
 def test_other_orders_are_refused():
     with pytest.raises(ValueError, match="order must be 1 or 2"):
-        derivative(Series("q", UNEVEN, UNEVEN), window=9, order=3)  # type: ignore[arg-type]
+        derivative(Series("q", UNEVEN, UNEVEN), filter_window=9, order=3)  # type: ignore[arg-type]

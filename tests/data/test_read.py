@@ -23,25 +23,25 @@ NUMBERS = st.lists(st.tuples(*[st.floats(-1e300, 1e300, allow_subnormal=False)] 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @settings(max_examples=15)
 @given(rows=NUMBERS)
-def test_every_format_reproduces_the_values(columns_in, suffix, rows):
+def test_every_format_reproduces_the_values(write_columns, suffix, rows):
     q, v = np.array(rows).T
-    table = read_table(columns_in(suffix, {"q": q, "v": v}))
+    table = read_table(write_columns(suffix, {"q": q, "v": v}))
     assert (table.columns["q"] == q).all() and (table.columns["v"] == v).all()
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @settings(max_examples=10)
 @given(order=st.permutations(["a", "b", "c"]))
-def test_the_order_of_channels_does_not_matter(columns_in, suffix, order):
+def test_the_order_of_channels_does_not_matter(write_columns, suffix, order):
     columns = {"time": [0.0, 0.1, 0.2], "a": [1.0, 2.0, 3.0], "b": [3.0, 2.0, 1.0], "c": [0.5, 0.25, 2.0]}
-    recording = load_recording(columns_in(suffix, columns), [Channel(name, name) for name in order])
+    recording = load_recording(write_columns(suffix, columns), [Channel(name, name) for name in order])
     assert [*recording.series] == order
     assert all(recording.series[name].values.tolist() == columns[name] for name in order)
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_missing_values_are_reported_by_row_in_every_format(columns_in, problems, suffix):
-    file = columns_in(suffix, {"time": [0.0, 1.0, 2.0, 3.0], "q": [1.0, 2.0, np.nan, np.inf]})
+def test_missing_values_are_reported_by_row_in_every_format(write_columns, problems, suffix):
+    file = write_columns(suffix, {"time": [0.0, 1.0, 2.0, 3.0], "q": [1.0, 2.0, np.nan, np.inf]})
     (problem,) = problems(lambda: load_recording(file, [Channel("q", "q")]))
     row = 4 if suffix == ".csv" else 3
     word = f"line {row}" if suffix == ".csv" else f"row {row}"
@@ -49,32 +49,32 @@ def test_missing_values_are_reported_by_row_in_every_format(columns_in, problems
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_files_are_identified_by_sha256(columns_in, suffix):
-    file = columns_in(suffix, {"time": [0.0, 1.0], "q": [1.0, 2.0]})
+def test_files_are_identified_by_sha256(write_columns, suffix):
+    file = write_columns(suffix, {"time": [0.0, 1.0], "q": [1.0, 2.0]})
     expected = hashlib.sha256(file.read_bytes()).hexdigest()
     assert read_table(file).sha256 == expected
     assert load_recording(file, [Channel("q", "q")]).sources == ((str(file), expected),)
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".npy", ".h5", ".parquet", ".mcap"])
-def test_damaged_files_are_refused(text, problems, suffix):
+def test_damaged_files_are_refused(write_text, problems, suffix):
     for content in (b"", b"\x93NUMPY garbage", b"PK\x03\x04 nothing of the kind", bytes(range(256)) * 8):
-        (problem,) = problems(lambda content=content: read_table(text(content, f"run{suffix}")))
+        (problem,) = problems(lambda content=content: read_table(write_text(content, f"run{suffix}")))
         assert problem.code in ("data.format", "data.object") and problem.fix
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".h5", ".parquet", ".mcap"])
-def test_files_that_were_cut_off_are_refused(columns_in, problems, suffix):
-    file = columns_in(suffix, {"time": np.arange(500.0), "q": np.random.default_rng(1).normal(size=500)})
+def test_files_that_were_cut_off_are_refused(write_columns, problems, suffix):
+    file = write_columns(suffix, {"time": np.arange(500.0), "q": np.random.default_rng(1).normal(size=500)})
     file.write_bytes(file.read_bytes()[:-300])
     (problem,) = problems(lambda: read_table(file))
     assert problem.code == "data.format"
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_random_damage_is_an_error_or_leaves_a_usable_recording(columns_in, suffix):
+def test_random_damage_is_an_error_or_leaves_a_usable_recording(write_columns, suffix):
     t = np.arange(40.0)
-    file = columns_in(suffix, {"time": t, "q": np.sin(t), "v": np.cos(t)})
+    file = write_columns(suffix, {"time": t, "q": np.sin(t), "v": np.cos(t)})
     whole = file.read_bytes()
     rng = np.random.default_rng(7)
     refused = 0
@@ -91,8 +91,8 @@ def test_random_damage_is_an_error_or_leaves_a_usable_recording(columns_in, suff
 
 
 @pytest.mark.parametrize(("suffix", "package"), [(".h5", "h5py"), (".parquet", "pyarrow"), (".mcap", "mcap")])
-def test_a_missing_package_is_named(columns_in, problems, monkeypatch, suffix, package):
-    file = columns_in(suffix, {"q": [1.0, 2.0]})
+def test_a_missing_package_is_named(write_columns, problems, monkeypatch, suffix, package):
+    file = write_columns(suffix, {"q": [1.0, 2.0]})
     for module in [name for name in sys.modules if name.partition(".")[0] == package]:
         monkeypatch.setitem(sys.modules, module, None)
     (problem,) = problems(lambda: read_table(file))
@@ -110,13 +110,13 @@ def test_a_missing_package_is_named(columns_in, problems, monkeypatch, suffix, p
         ("run", "formats"),
     ],
 )
-def test_other_formats_are_refused_with_advice(text, problems, name, advice):
-    (problem,) = problems(lambda: read_table(text("0,1\n", name)))
+def test_other_formats_are_refused_with_advice(write_text, problems, name, advice):
+    (problem,) = problems(lambda: read_table(write_text("0,1\n", name)))
     assert problem.code == "data.format" and advice in problem.fix
 
 
-def test_missing_files(tmp_path, text, problems):
-    text("0,1\n1,2\n", "run_7.csv")
+def test_missing_files(tmp_path, write_text, problems):
+    write_text("0,1\n1,2\n", "run_7.csv")
     (problem,) = problems(lambda: read_table(tmp_path / "run7.csv"))
     assert problem.code == "file.missing" and problem.fix == "did you mean 'run_7.csv'?"
     (problem,) = problems(lambda: read_table(tmp_path / "nowhere" / "run.csv"))
@@ -144,10 +144,10 @@ def test_groups_of_hdf5_files(tmp_path, problems):
     assert "is a dataset" in problem.message
 
 
-def test_groups_and_runs_in_formats_without_them(text, problems):
-    (problem,) = problems(lambda: read_table(text("0,1\n1,2\n"), group="a"))
+def test_groups_and_runs_in_formats_without_them(write_text, problems):
+    (problem,) = problems(lambda: read_table(write_text("0,1\n1,2\n"), group="a"))
     assert problem.code == "data.group"
-    (problem,) = problems(lambda: read_table(text("0,1\n1,2\n"), run=0))
+    (problem,) = problems(lambda: read_table(write_text("0,1\n1,2\n"), run=0))
     assert problem.code == "data.run"
 
 

@@ -16,11 +16,11 @@ def joints(k):
 
 
 @pytest.fixture
-def two_topics(messages):
+def two_topics(write_messages):
     content = [("/imu", START, {"gyro": {"z": 5.0}})]
     content += [("/joints", START + 1_000_001 * k, joints(k)) for k in range(1, 5)]
     content += [("/imu", START + 2_500_000 * k, {"gyro": {"z": 5.0 + k}}) for k in range(1, 3)]
-    return messages(content)
+    return write_messages(content)
 
 
 def test_fields_become_columns(two_topics):
@@ -52,8 +52,10 @@ def test_a_recording_of_two_topics_keeps_their_times(two_topics):
     assert len(recording.sources) == 1
 
 
-def test_fields_that_some_messages_lack_are_missing_there(messages):
-    table = read_table(messages([("/a", 0, {"x": 1, "y": 2}), ("/a", 1, {"x": None}), ("/a", 2, {"y": "off", "x": 3})]))
+def test_fields_that_some_messages_lack_are_missing_there(write_messages):
+    table = read_table(
+        write_messages([("/a", 0, {"x": 1, "y": 2}), ("/a", 1, {"x": None}), ("/a", 2, {"y": "off", "x": 3})])
+    )
     assert np.isnan(table.columns["x"][1]) and table.columns["x"][2] == 3.0
     assert table.unreadable["y"].line == 3
 
@@ -63,29 +65,29 @@ def test_unknown_topics_are_named(two_topics, problems):
     assert problem.code == "data.group" and "'/joints'" in problem.fix
 
 
-def test_messages_in_other_encodings_are_refused_with_advice(messages, problems):
-    file = messages([("/cdr/joints", 0, b"\x00\x01"), ("/cdr/joints", 1, b"\x00\x01")])
+def test_messages_in_other_encodings_are_refused_with_advice(write_messages, problems):
+    file = write_messages([("/cdr/joints", 0, b"\x00\x01"), ("/cdr/joints", 1, b"\x00\x01")])
     for group in ("", "/cdr/joints"):
         (problem,) = problems(lambda group=group: read_table(file, group=group))
         assert problem.code == "data.encoding" and "cdr" in problem.message and "CSV" in problem.fix
 
 
-def test_topics_in_other_encodings_do_not_affect_json_topics(messages, problems):
+def test_topics_in_other_encodings_do_not_affect_json_topics(write_messages, problems):
     content = [
         (topic, k, value) for k in range(3) for topic, value in [("/cdr/x", b"1"), ("/a", {"x": k}), ("/b", {"x": 1})]
     ]
-    file = messages(content)
+    file = write_messages(content)
     assert read_table(file).columns["/a/x"].tolist() == [0.0, 1.0, 2.0]
     (problem,) = problems(lambda: load_recording(file, [Channel("q", "/cdr/x/position")], time="/a/log_time"))
     assert problem.code == "data.encoding"
 
 
 @pytest.mark.parametrize("data", [b"{", b"\xff", b"[" * 100_000])
-def test_messages_that_are_not_json(messages, problems, data):
-    (problem,) = problems(lambda: read_table(messages([("/a", 0, {"x": 1}), ("/a", 1, data)])))
+def test_messages_that_are_not_json(write_messages, problems, data):
+    (problem,) = problems(lambda: read_table(write_messages([("/a", 0, {"x": 1}), ("/a", 1, data)])))
     assert problem.code == "data.format"
 
 
-def test_a_file_without_messages(messages, problems):
-    (problem,) = problems(lambda: read_table(messages([])))
+def test_a_file_without_messages(write_messages, problems):
+    (problem,) = problems(lambda: read_table(write_messages([])))
     assert problem.code == "data.empty"

@@ -10,8 +10,8 @@ from hybridsim.data.recording import Recording
 from hybridsim.data.series import Series
 
 
-def test_all_errors_are_reported_together(text, problems):
-    file = text("time,q,v,mode\n0,1,2,a\n1,nan,3,b\n0.5,3,,c\n")
+def test_all_errors_are_reported_together(write_text, problems):
+    file = write_text("time,q,v,mode\n0,1,2,a\n1,nan,3,b\n0.5,3,,c\n")
     channels = [
         Channel("q", "q"),
         Channel("v", "v"),
@@ -31,16 +31,16 @@ def test_all_errors_are_reported_together(text, problems):
     assert all(p.fix and p.severity is Severity.ERROR for p in found)
 
 
-def test_unknown_columns_suggest_the_closest_names(text, problems):
-    file = text("time,shoulder_angle,elbow_angle\n0,1,2\n1,2,3\n")
+def test_unknown_columns_suggest_the_closest_names(write_text, problems):
+    file = write_text("time,shoulder_angle,elbow_angle\n0,1,2\n1,2,3\n")
     channels = [Channel("a", "Shoulder_Angle"), Channel("b", "torque")]
     first, second = problems(lambda: load_recording(file, channels))
     assert first.fix.startswith("did you mean 'shoulder_angle'") and first.element == "Shoulder_Angle"
     assert second.fix == "valid names are 'time', 'shoulder_angle', 'elbow_angle'"
 
 
-def test_a_file_without_times_needs_a_step(text, problems):
-    file = text("1,2\n2,3\n3,5\n")
+def test_a_file_without_times_needs_a_step(write_text, problems):
+    file = write_text("1,2\n2,3\n3,5\n")
     (problem,) = problems(lambda: load_recording(file, [Channel("q", "1")]))
     assert problem.code == "data.missing_column" and "time=0.001" in problem.fix
     recording = load_recording(file, [Channel("q", "1")], time=2.5, time_unit="ms")
@@ -50,8 +50,8 @@ def test_a_file_without_times_needs_a_step(text, problems):
         assert problem.code == "data.step"
 
 
-def test_times_that_repeat_or_decrease_are_errors(text, problems):
-    file = text("time,q\n0,1\n1,2\n1,3\n2,4\n1.5,5\n1.5,6\n3,7\n")
+def test_times_that_repeat_or_decrease_are_errors(write_text, problems):
+    file = write_text("time,q\n0,1\n1,2\n1,3\n2,4\n1.5,5\n1.5,6\n3,7\n")
     decreasing, repeated = problems(lambda: load_recording(file, [Channel("q", "q")]))
     assert (decreasing.code, decreasing.line) == (
         "data.time_order",
@@ -60,9 +60,9 @@ def test_times_that_repeat_or_decrease_are_errors(text, problems):
     assert (repeated.code, repeated.line) == ("data.time_duplicate", 4) and "1 more such row" in repeated.message
 
 
-def test_samples_out_of_order_can_be_dropped_with_a_note(text):
-    file = text("time,q\n0,1\n1,2\n1,3\n2,4\n1.5,5\n3,7\n")
-    recording = load_recording(file, [Channel("q", "q")], on_disorder="drop")
+def test_samples_out_of_order_can_be_dropped_with_a_note(write_text):
+    file = write_text("time,q\n0,1\n1,2\n1,3\n2,4\n1.5,5\n3,7\n")
+    recording = load_recording(file, [Channel("q", "q")], on_out_of_order="drop")
     assert recording.series["q"].t.tolist() == [0.0, 1.0, 2.0, 3.0]
     assert recording.series["q"].values.tolist() == [1.0, 2.0, 4.0, 7.0]
     (note,) = recording.problems
@@ -70,8 +70,8 @@ def test_samples_out_of_order_can_be_dropped_with_a_note(text):
     assert "dropped 2 samples" in note.message
 
 
-def test_samples_without_a_value_can_be_dropped_with_a_note(text):
-    file = text("time,q,v\n0,1,1\n1,nan,2\n2,3,4\n,4,4\n4,5,7\n")
+def test_samples_without_a_value_can_be_dropped_with_a_note(write_text):
+    file = write_text("time,q,v\n0,1,1\n1,nan,2\n2,3,4\n,4,4\n4,5,7\n")
     recording = load_recording(file, [Channel("q", "q"), Channel("v", "v")], on_nan="drop")
     assert recording.series["q"].t.tolist() == [0.0, 2.0, 4.0]
     assert recording.series["v"].t.tolist() == [0.0, 1.0, 2.0, 4.0]
@@ -80,15 +80,15 @@ def test_samples_without_a_value_can_be_dropped_with_a_note(text):
     assert all(note.severity is Severity.NOTE and "dropped 1 sample" in note.message for note in notes.values())
 
 
-def test_angles_are_unwrapped_across_dropped_samples(text):
-    file = text("time,q\n0,170\n1,nan\n2,-170\n3,-160\n")
+def test_angles_are_unwrapped_across_dropped_samples(write_text):
+    file = write_text("time,q\n0,170\n1,nan\n2,-170\n3,-160\n")
     recording = load_recording(file, [Channel("q", "q", "deg", unwrap=True)], on_nan="drop")
     assert np.rad2deg(recording.series["q"].values) == pytest.approx([170.0, 190.0, 200.0])
 
 
 @pytest.mark.parametrize("rows", ["0,1\n", "0,nan\n1,nan\n2,1\n"])
-def test_fewer_than_two_samples_are_an_error(text, problems, rows):
-    found = problems(lambda: load_recording(text("time,q\n" + rows), [Channel("q", "q")], on_nan="drop"))
+def test_fewer_than_two_samples_are_an_error(write_text, problems, rows):
+    found = problems(lambda: load_recording(write_text("time,q\n" + rows), [Channel("q", "q")], on_nan="drop"))
     assert [p.code for p in found] == ["data.empty"]
 
 
@@ -103,9 +103,9 @@ def test_channels_with_their_own_times(tmp_path, problems):
     assert problem.code == "data.length" and "3 samples" in problem.message
 
 
-def test_a_recording_of_several_files(text, problems):
-    arm = text("time,q,temperature\n0,1,20\n1,2,21\n", "arm.csv")
-    force = text("time,f,temperature\n0.1,5,30\n0.9,6,31\n2,7,35\n", "force.csv")
+def test_a_recording_of_several_files(write_text, problems):
+    arm = write_text("time,q,temperature\n0,1,20\n1,2,21\n", "arm.csv")
+    force = write_text("time,f,temperature\n0.1,5,30\n0.9,6,31\n2,7,35\n", "force.csv")
     channels = [Channel("q", "q"), Channel("f", "f"), Channel("heat", "temperature", file="force.csv")]
     recording = load_recording([arm, force], channels)
     assert recording.name == "arm"
@@ -119,22 +119,24 @@ def test_a_recording_of_several_files(text, problems):
     assert problem.code == "data.missing_column" and "force.csv" in problem.message
 
 
-def test_errors_of_several_files_are_reported_together(text, tmp_path, problems):
-    good = text("time,q\n0,1\n1,nan\n", "good.csv")
+def test_errors_of_several_files_are_reported_together(write_text, tmp_path, problems):
+    good = write_text("time,q\n0,1\n1,nan\n", "good.csv")
     found = problems(lambda: load_recording([good, tmp_path / "gone.csv"], [Channel("q", "q")]))
     assert [p.code for p in found] == ["file.missing", "data.nan"]
 
 
-def test_velocities_that_were_not_measured_are_estimated_with_a_note(text, problems):
+def test_velocities_that_were_not_measured_are_estimated_with_a_note(write_text, problems):
     rows = "\n".join(f"{t},{t**3 - t}" for t in np.arange(0.0, 1.0, 0.05).tolist())
-    file = text("time,q\n" + rows)
+    file = write_text("time,q\n" + rows)
     recording = load_recording(file, [Channel("v", velocity_of="q"), Channel("q", "q")])
     t = recording.series["q"].t
     assert [*recording.series] == ["v", "q"]
     assert recording.series["v"].values == pytest.approx(3 * t**2 - 1, abs=1e-12)
     (note,) = recording.problems
     assert (note.code, note.severity) == ("data.estimated", Severity.NOTE) and "9 samples" in note.message
-    (problem,) = problems(lambda: load_recording(file, [Channel("q", "q"), Channel("v", velocity_of="q", window=0.01)]))
+    (problem,) = problems(
+        lambda: load_recording(file, [Channel("q", "q"), Channel("v", velocity_of="q", filter_window=0.01)])
+    )
     assert problem.code == "data.window"
 
 
@@ -169,16 +171,16 @@ def test_invalid_series_are_refused_and_series_are_read_only(problems):
         assert problem.code == "data.series"
 
 
-def test_options_are_checked(text):
-    file = text("time,q\n0,1\n1,2\n")
+def test_options_are_checked(write_text):
+    file = write_text("time,q\n0,1\n1,2\n")
     with pytest.raises(ValueError, match="on_nan must be one of error, drop, not 'ignore'"):
         load_recording(file, [Channel("q", "q")], on_nan="ignore")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="path is an empty list"):
         load_recording([], [Channel("q", "q")])
 
 
-def test_messages_give_location_and_fix(text):
-    file = text("time,q\n0,1\n1,two\n")
+def test_messages_give_location_and_fix(write_text):
+    file = write_text("time,q\n0,1\n1,two\n")
     with pytest.raises(DataError) as caught:
         load_recording(file, [Channel("elbow", "q")])
     assert str(caught.value) == (

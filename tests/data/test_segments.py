@@ -14,7 +14,7 @@ def recording(**times):
 
 
 def test_a_gap_splits_a_run():
-    first, second = segments(recording(q=[0.0, 1.0, 2.0, 5.0, 6.0]), longest_gap=1.5)
+    first, second = segments(recording(q=[0.0, 1.0, 2.0, 5.0, 6.0]), max_sample_interval=1.5)
     assert (first.name, second.name) == ("run.0", "run.1")
     assert first.series["q"].t.tolist() == [0.0, 1.0, 2.0]
     assert second.series["q"].values.tolist() == [3.0, 4.0]
@@ -22,32 +22,32 @@ def test_a_gap_splits_a_run():
 
 def test_a_run_without_gaps_is_returned_unchanged():
     whole = recording(q=[0.0, 1.0, 2.0])
-    assert segments(whole, longest_gap=1.0) == [whole]
+    assert segments(whole, max_sample_interval=1.0) == [whole]
 
 
 def test_a_gap_of_one_series_splits_all():
     both = recording(q=[0.0, 1.0, 2.0, 6.0, 7.0, 8.0], f=[0.2, 0.7, 1.6, 2.5, 3.0, 3.9, 4.8, 5.6, 6.3, 7.2])
-    first, second = segments(both, longest_gap=1.0)
+    first, second = segments(both, max_sample_interval=1.0)
     assert first.series["f"].t.tolist() == [0.2, 0.7, 1.6]
     assert second.series["f"].t.tolist() == [6.3, 7.2]
 
 
 def test_gaps_that_overlap_are_one():
     both = recording(q=[0.0, 1.0, 2.0, 6.0, 7.0, 8.0], f=[0.0, 1.0, 2.5, 3.0, 7.0, 8.0])
-    assert [(one.start, one.end) for one in segments(both, longest_gap=1.5)] == [(0.0, 1.0), (7.0, 8.0)]
+    assert [(one.start, one.end) for one in segments(both, max_sample_interval=1.5)] == [(0.0, 1.0), (7.0, 8.0)]
 
 
 def test_segments_that_are_too_short_are_dropped_with_a_note():
-    (first, second) = segments(recording(q=[0.0, 1.0, 4.0, 8.0, 9.0]), longest_gap=1.5)
+    (first, second) = segments(recording(q=[0.0, 1.0, 4.0, 8.0, 9.0]), max_sample_interval=1.5)
     assert second.series["q"].t.tolist() == [8.0, 9.0]
     assert "1 segment" in first.problems[0].message and "from 4 to 4 s" in first.problems[0].message
 
 
 def test_no_segment_is_left(problems):
-    (problem,) = problems(lambda: segments(recording(q=[0.0, 1.0, 2.0]), longest_gap=0.5))
-    assert problem.code == "data.gap" and "allow longer" in problem.fix
+    (problem,) = problems(lambda: segments(recording(q=[0.0, 1.0, 2.0]), max_sample_interval=0.5))
+    assert problem.code == "data.gap" and "raise max_sample_interval" in problem.fix
     with pytest.raises(ValueError, match="positive"):
-        segments(recording(q=[0.0, 1.0]), longest_gap=0.0)
+        segments(recording(q=[0.0, 1.0]), max_sample_interval=0.0)
 
 
 @settings(max_examples=50)
@@ -55,7 +55,7 @@ def test_no_segment_is_left(problems):
 def test_no_segment_has_a_gap_and_no_sample_occurs_twice(steps):
     whole = recording(**{str(k): np.cumsum(one) for k, one in enumerate(steps)})
     try:
-        parts = segments(whole, longest_gap=1.0)
+        parts = segments(whole, max_sample_interval=1.0)
     except DataError as error:
         assert "leave no segment" in str(error)
         return

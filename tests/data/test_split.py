@@ -18,64 +18,64 @@ def names(recordings):
 
 
 def test_held_out_runs_are_spread_evenly():
-    training, validation = split_runs(runs(8))
-    assert names(validation) == ["run2", "run6"]
+    training, held_out = split_runs(runs(8))
+    assert names(held_out) == ["run2", "run6"]
     assert names(training) == ["run0", "run1", "run3", "run4", "run5", "run7"]
-    assert names(split_runs(runs(6), validation=0.5)[1]) == ["run1", "run3", "run5"]
+    assert names(split_runs(runs(6), held_out=0.5)[1]) == ["run1", "run3", "run5"]
 
 
 @settings(max_examples=60)
 @given(st.integers(2, 40), st.floats(0.001, 0.999))
 def test_every_run_is_in_one_set_and_neither_set_is_empty(count, share):
     recordings = runs(count)
-    training, validation = split_runs(recordings, validation=share)
-    assert training and validation
-    assert sorted(names(training) + names(validation)) == sorted(names(recordings))
-    assert abs(len(validation) - share * count) <= 1.0
+    training, held_out = split_runs(recordings, held_out=share)
+    assert training and held_out
+    assert sorted(names(training) + names(held_out)) == sorted(names(recordings))
+    assert abs(len(held_out) - share * count) <= 1.0
 
 
 def test_runs_can_be_named():
-    training, validation = split_runs(runs(4), validation=["run3", "run0"])
-    assert names(validation) == ["run0", "run3"] and names(training) == ["run1", "run2"]
-    assert names(split_runs(runs(4), validation="run2")[1]) == ["run2"]
+    training, held_out = split_runs(runs(4), held_out=["run3", "run0"])
+    assert names(held_out) == ["run0", "run3"] and names(training) == ["run1", "run2"]
+    assert names(split_runs(runs(4), held_out="run2")[1]) == ["run2"]
 
 
 def test_validation_can_be_empty():
-    training, validation = split_runs(runs(1), validation=0.0)
-    assert names(training) == ["run0"] and validation == []
+    training, held_out = split_runs(runs(1), held_out=0.0)
+    assert names(training) == ["run0"] and held_out == []
 
 
 @pytest.mark.parametrize(
-    ("recordings", "validation", "word"),
+    ("recordings", "held_out", "word"),
     [
         (runs(4), ["run7"], "did you mean"),
         (runs(2), ["run0", "run1"], "leave some"),
         (runs(2) + runs(2), ["run0"], "a unique name"),
-        (runs(1), 0.25, "validation to 0"),
+        (runs(1), 0.25, "held_out to 0"),
         (runs(4), 1.0, "less than 1"),
         (runs(4), -0.1, "from 0"),
     ],
 )
-def test_invalid_splits_are_refused(problems, recordings, validation, word):
-    (problem,) = problems(lambda: split_runs(recordings, validation=validation))
+def test_invalid_splits_are_refused(problems, recordings, held_out, word):
+    (problem,) = problems(lambda: split_runs(recordings, held_out=held_out))
     assert problem.code == "data.split" and word in problem.fix
 
 
 def test_segments_of_a_run_stay_together():
-    parts = [part for k in range(3) for part in segments(run_with_a_gap(f"run{k}"), longest_gap=0.5)]
+    parts = [part for k in range(3) for part in segments(run_with_a_gap(f"run{k}"), max_sample_interval=0.5)]
     assert [part.name for part in parts][:2] == ["run0.0", "run0.1"]
-    training, held_out = split_runs(parts, validation=0.3)
+    training, held_out = split_runs(parts, held_out=0.3)
     assert [one.name for one in held_out] == ["run1.0", "run1.1"] and len(training) == 4
-    assert [one.name for one in split_runs(parts, validation=["run2"])[1]] == ["run2.0", "run2.1"]
-    assert [one.name for one in split_runs(parts, validation=["run2.1"])[1]] == ["run2.1"]
-    # of a single run, segments are held out
-    assert [one.name for one in split_runs(parts[:2], validation=0.3)[1]] == ["run0.1"]
+    assert [one.name for one in split_runs(parts, held_out=["run2"])[1]] == ["run2.0", "run2.1"]
+    assert [one.name for one in split_runs(parts, held_out=["run2.1"])[1]] == ["run2.1"]
+    # if there is only one run, some of its segments are held out
+    assert [one.name for one in split_runs(parts[:2], held_out=0.3)[1]] == ["run0.1"]
 
 
 def test_segments_have_no_warnings_about_gaps():
     run = run_with_a_gap("run")
     assert [problem.code for problem in run.problems] == ["data.gap"]
-    assert all(not segment.problems for segment in segments(run, longest_gap=0.5))
+    assert all(not segment.problems for segment in segments(run, max_sample_interval=0.5))
 
 
 def run_with_a_gap(name: str) -> Recording:

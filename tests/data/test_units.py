@@ -12,9 +12,9 @@ from hybridsim.data.load import load_recording
 from hybridsim.data.units import UNITS
 
 
-def recorded(text, samples, **channel):
+def load_channel(write_text, samples, **channel):
     rows = "\n".join(f"{k},{sample!r}" for k, sample in enumerate(samples))
-    return load_recording(text(f"time,q\n{rows}\n"), [Channel("q", "q", **channel)])
+    return load_recording(write_text(f"time,q\n{rows}\n"), [Channel("q", "q", **channel)])
 
 
 @pytest.mark.parametrize(
@@ -43,23 +43,23 @@ def recorded(text, samples, **channel):
         ("px", 90.0),
     ],
 )
-def test_units_become_si_units(text, unit, expected):
-    assert recorded(text, [90.0, 0.0], unit=unit).series["q"].values[0] == pytest.approx(expected, rel=1e-15)
+def test_units_become_si_units(write_text, unit, expected):
+    assert load_channel(write_text, [90.0, 0.0], unit=unit).series["q"].values[0] == pytest.approx(expected, rel=1e-15)
 
 
-def test_scale_and_offset_come_after_the_unit(text):
-    values = recorded(text, [180.0, 0.0], unit="deg", scale=-2.0, offset=1.0).series["q"].values
+def test_scale_and_offset_come_after_the_unit(write_text):
+    values = load_channel(write_text, [180.0, 0.0], unit="deg", scale=-2.0, offset=1.0).series["q"].values
     assert values == pytest.approx([1.0 - 2 * math.pi, 1.0])
 
 
-def test_unknown_units_list_all_known_ones(text, problems):
-    (problem,) = problems(lambda: recorded(text, [1.0, 2.0], unit="degree"))
+def test_unknown_units_list_all_known_ones(write_text, problems):
+    (problem,) = problems(lambda: load_channel(write_text, [1.0, 2.0], unit="degree"))
     assert problem.code == "data.unit" and "did you mean 'deg'" in problem.fix
     assert all(unit in problem.fix for unit in UNITS)
 
 
-def test_a_time_unit_must_be_one_of_time(text, problems):
-    file = text("time,q\n0,1\n10,2\n")
+def test_a_time_unit_must_be_one_of_time(write_text, problems):
+    file = write_text("time,q\n0,1\n10,2\n")
     assert load_recording(file, [Channel("q", "q")], time_unit="ms").series["q"].t.tolist() == [0.0, 0.01]
     (problem,) = problems(lambda: load_recording(file, [Channel("q", "q")], time_unit="deg"))
     assert problem.code == "data.unit" and "'ms'" in problem.fix
@@ -68,11 +68,11 @@ def test_a_time_unit_must_be_one_of_time(text, problems):
 @pytest.mark.parametrize("unit", ["rad", "mrad", "deg", "rev"])
 @settings(max_examples=10)
 @given(rate=st.floats(-9.0, 9.0), start=st.floats(-20.0, 20.0))
-def test_unwrapped_angles_have_no_jumps(text, unit, rate, start):
+def test_unwrapped_angles_have_no_jumps(write_text, unit, rate, start):
     angle = start + rate * np.sin(np.arange(0.0, 12.0, 0.1))
     period = UNITS[unit].period
     wrapped = np.mod(angle / (2 * math.pi) + 0.5, 1.0) * period - period / 2
-    recording = recorded(text, wrapped.tolist(), unit=unit, unwrap=True)
+    recording = load_channel(write_text, wrapped.tolist(), unit=unit, unwrap=True)
     values = recording.series["q"].values
     assert np.diff(values) == pytest.approx(np.diff(angle), abs=1e-9)
     assert "data.jump" not in {problem.code for problem in recording.problems}
@@ -94,14 +94,14 @@ def test_unwrapped_angles_have_no_jumps(text, unit, rate, start):
         ({"name": ""}, "give the name of the measured quantity"),
     ],
 )
-def test_invalid_channels(text, problems, settings, word):
+def test_invalid_channels(write_text, problems, settings, word):
     channel = Channel(**{"name": "q", "column": "q", **settings})
-    file = text("time,p,q\n0,1,2\n1,2,4\n")
+    file = write_text("time,p,q\n0,1,2\n1,2,4\n")
     found = problems(lambda: load_recording(file, [Channel("p", "p"), channel]))
     assert {problem.code for problem in found} == {"data.channel"}
     assert any(word in problem.message + problem.fix for problem in found)
 
 
-def test_a_recording_needs_channels(text, problems):
-    (problem,) = problems(lambda: load_recording(text("time,q\n0,1\n1,2\n"), []))
+def test_a_recording_needs_channels(write_text, problems):
+    (problem,) = problems(lambda: load_recording(write_text("time,q\n0,1\n1,2\n"), []))
     assert problem.code == "data.channel"

@@ -18,7 +18,7 @@ FOLDER = Path(hybridsim.__file__).parent / "demo"
 def test_recordings_are_reproducible():
     """Only the first second is compared: later, rounding differences between processors may show."""
     stored = np.loadtxt(FOLDER / "run0.csv", delimiter=",", skiprows=1)
-    made = record(INITIAL_ANGLES[0], seed=0, seconds=1.0)
+    made = record(INITIAL_ANGLES[0], seed=0, duration=1.0)
     np.testing.assert_allclose(made, stored[: round(RATE) + 1], atol=2e-5)
 
 

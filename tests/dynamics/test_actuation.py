@@ -8,9 +8,9 @@ import pytest
 
 from hybridsim.dynamics.actuation import (
     Actuation,
+    ActuatorMotion,
     AffineActuator,
     FirstOrderLag,
-    MotorState,
     PDServo,
     Saturation,
     SeriesElastic,
@@ -24,11 +24,11 @@ from hybridsim.sim.simulator import Simulator
 from hybridsim.taps.blueprint import Blueprint, Graft
 
 MODEL = pendulum()
-REST = MotorState(jnp.zeros(1), jnp.zeros(1))
+REST = ActuatorMotion(jnp.zeros(1), jnp.zeros(1))
 
 
-def _actuated(**actuator):
-    builder = ModelBuilder("driven", gravity=(0, 0, 0))
+def _rotor(**actuator):
+    builder = ModelBuilder("rotor", gravity=(0, 0, 0))
     builder.add_body("rotor", joint="axle", axis=(0, 0, 1), mass=1.0, inertia=(0.5, 0.5, 0.5), effort_limit=30.0)
     return builder.add_actuator("axle", **actuator).build()
 
@@ -39,23 +39,23 @@ def _torque(model, u, q=0.0, qd=0.0, actuation=None):
     return float(actuation.torques(model, np.array([q]), np.array([qd]), np.array([u]), aux, np.asarray(0.01))[0])
 
 
-def test_direct_geared_and_limited():
-    assert _torque(_actuated(), 2.0) == 2.0
-    assert _torque(_actuated(gear=5.0), 2.0) == 10.0
-    assert _torque(_actuated(control_range=(-1.0, 1.0)), 2.0) == 1.0
-    assert _torque(_actuated(gear=5.0, force_range=(-1.5, 1.5)), 2.0) == 7.5
-    assert _torque(_actuated(gear=100.0), 2.0) == 30.0, "the joint's effort limit comes last"
+def test_torques_of_direct_geared_and_limited_actuators():
+    assert _torque(_rotor(), 2.0) == 2.0
+    assert _torque(_rotor(gear=5.0), 2.0) == 10.0
+    assert _torque(_rotor(control_range=(-1.0, 1.0)), 2.0) == 1.0
+    assert _torque(_rotor(gear=5.0, force_range=(-1.5, 1.5)), 2.0) == 7.5
+    assert _torque(_rotor(gear=100.0), 2.0) == 30.0, "the joint's effort limit comes last"
 
 
-def test_affine_law_sees_the_actuator_side_of_the_gear():
-    model = _actuated(gear=2.0, gain=10.0, bias=(1.0, -10.0, -0.5))
+def test_affine_law_uses_length_and_speed_on_the_actuator_side_of_the_gear():
+    model = _rotor(gear=2.0, gain=10.0, bias=(1.0, -10.0, -0.5))
     # length 2·0.3, speed 2·0.4
     assert _torque(model, 0.7, 0.3, 0.4) == pytest.approx(2.0 * (7.0 + 1.0 - 6.0 - 0.4))
 
 
 def test_servo_and_saturation():
-    assert _torque(_actuated(), 1.0, 0.25, 2.0, Actuation(PDServo(8.0, 0.5))) == pytest.approx(5.0)
-    assert _torque(_actuated(), 1.0, 0.25, 2.0, Actuation(PDServo(8.0, 0.5), Saturation(3.0))) == 3.0
+    assert _torque(_rotor(), 1.0, 0.25, 2.0, Actuation(PDServo(8.0, 0.5))) == pytest.approx(5.0)
+    assert _torque(_rotor(), 1.0, 0.25, 2.0, Actuation(PDServo(8.0, 0.5), Saturation(3.0))) == 3.0
 
 
 @pytest.mark.parametrize(
@@ -63,8 +63,8 @@ def test_servo_and_saturation():
 )
 def test_torque_speed_line(speed, signal, expected):
     limit = TorqueSpeedLimit(4.0, 10.0)
-    motor = MotorState(jnp.zeros(1), jnp.array([float(speed)]))
-    assert float(limit.output(MODEL, jnp.array([float(signal)]), motor, None, 0.01)[0]) == pytest.approx(expected)
+    motion = ActuatorMotion(jnp.zeros(1), jnp.array([float(speed)]))
+    assert float(limit.output(MODEL, jnp.array([float(signal)]), motion, None, 0.01)[0]) == pytest.approx(expected)
 
 
 def test_lag_follows_the_exact_exponential():
@@ -85,7 +85,7 @@ def test_delay_interpolates_between_samples(delay, expected):
 
 def test_delay_acts_in_a_simulation():
     """A torque pulse delayed by three steps: the joint begins to move three steps later."""
-    model = _actuated()
+    model = _rotor()
     commands = np.zeros((8, 1))
     commands[0] = 1.0
     run = simulate(
@@ -109,7 +109,7 @@ def test_series_elastic_motor_settles_at_the_commanded_torque():
 
 
 def test_series_elastic_motor_starts_relaxed():
-    model = _actuated(gear=3.0)
+    model = _rotor(gear=3.0)
     sim = Simulator(model, actuation=Actuation(SeriesElastic(200.0, 4.0, 0.05)), dt=0.001)
     run = simulate(sim, sim.initial_state([1.0], [0.5]), steps=10)
     np.testing.assert_allclose(run.qd, 0.5, rtol=1e-9)
@@ -121,8 +121,8 @@ def test_a_graft_on_the_command_equals_a_command(stage, integrator):
     """Internal states of actuators must follow the command after grafts, not the input command."""
     push = Blueprint(Graft("actuator.command", ["step.time"], eqx.Partial(lambda c, x: c + 0.0 * x, jnp.array([5.0]))))
     actuation = Actuation(stage, AffineActuator()) if not isinstance(stage, SeriesElastic) else Actuation(stage)
-    grafted = Simulator(_actuated(), actuation=actuation, blueprint=push, dt=0.01, integrator=integrator)
-    plain = Simulator(_actuated(), actuation=actuation, dt=0.01, integrator=integrator)
+    grafted = Simulator(_rotor(), actuation=actuation, blueprint=push, dt=0.01, integrator=integrator)
+    plain = Simulator(_rotor(), actuation=actuation, dt=0.01, integrator=integrator)
     by_graft = simulate(grafted, inputs=np.zeros((10, 1)))
     by_command = simulate(plain, inputs=np.full((10, 1), 5.0))
     np.testing.assert_allclose(by_graft.q, by_command.q, rtol=1e-12)
@@ -130,7 +130,7 @@ def test_a_graft_on_the_command_equals_a_command(stage, integrator):
 
 
 def test_parameters_specified_as_python_floats_have_gradients():
-    sim = Simulator(_actuated(), actuation=Actuation(PDServo(8.0, 0.5)), dt=0.01)
+    sim = Simulator(_rotor(), actuation=Actuation(PDServo(8.0, 0.5)), dt=0.01)
 
     def final(sim):
         return rollout(sim, sim.initial_state([0.2]), steps=5).q[-1, 0]
@@ -139,7 +139,7 @@ def test_parameters_specified_as_python_floats_have_gradients():
     assert float(gradient.actuation.stages[0].kp) != 0.0
 
 
-def test_lag_without_a_time_constant_has_a_finite_gradient():
+def test_lag_with_zero_time_constant_has_a_finite_gradient():
     def out(tau):
         return FirstOrderLag(tau).advance(MODEL, jnp.ones(1), REST, jnp.zeros(1), jnp.asarray(0.01))[0]
 
@@ -149,18 +149,18 @@ def test_lag_without_a_time_constant_has_a_finite_gradient():
 
 def test_delays_beyond_the_buffer_are_refused():
     with pytest.raises(ValueError, match="increase samples of TransportDelay"):
-        Simulator(_actuated(), actuation=Actuation(TransportDelay(0.5, samples=4), AffineActuator()), dt=0.01)
+        Simulator(_rotor(), actuation=Actuation(TransportDelay(0.5, samples=4), AffineActuator()), dt=0.01)
 
 
 def test_negative_delays_are_refused():
     with pytest.raises(ValueError, match=r"must be nonnegative, not -0\.01 s$"):
-        Simulator(_actuated(), actuation=Actuation(TransportDelay([-0.01, 0.01]), AffineActuator()), dt=0.01)
+        Simulator(_rotor(), actuation=Actuation(TransportDelay([-0.01, 0.01]), AffineActuator()), dt=0.01)
 
 
 def test_internal_states_advance_once_per_step_in_rk4():
     lagged = Actuation(FirstOrderLag(0.05), AffineActuator())
     final = {}
     for integrator in ("euler", "rk4"):
-        sim = Simulator(_actuated(), actuation=lagged, dt=0.01, integrator=integrator)
+        sim = Simulator(_rotor(), actuation=lagged, dt=0.01, integrator=integrator)
         final[integrator] = simulate(sim, inputs=np.ones((5, 1))).final.aux["actuation"][0]
     np.testing.assert_array_equal(final["euler"], final["rk4"])

@@ -50,7 +50,7 @@ def test_reachable_targets_are_reached():
     assert int(far.status) == Status.MAX_ITERATIONS, "out of reach must not be reported as success"
 
 
-def test_stays_within_limits():
+def test_solutions_stay_within_limits():
     model = two_links(lower=0.2, upper=1.0)
     target = Target("tip", position=np.array([0.2, 0.2, 0.0]))
     guess = np.array([0.1, 0.5])

@@ -20,10 +20,10 @@ def factors_of(model) -> tuple[MassFactors, jax.Array, np.ndarray]:
     q, qd, torque = random_state(model, seed=2)
 
     @jax.jit
-    def both(model, q, qd):
+    def factors_and_matrix(model, q, qd):
         return mass_factors(model, kinematics(model, q, qd), body_inertias(model)), mass_matrix(model, q)
 
-    return *both(model, q, qd), torque
+    return *factors_and_matrix(model, q, qd), torque
 
 
 @pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS.keys())

@@ -42,7 +42,7 @@ def test_dry_friction_opposes_motion_and_stribeck_raises_it_near_standstill():
     assert _torque(model, 0.0, 0.0) == 0.0
 
 
-def test_friction_stops_a_wheel_after_the_right_angle():
+def test_friction_stops_a_wheel_after_the_expected_angle():
     """ω²I/(2τ), up to the width of the regularized sign."""
     model = _joint(friction=2.0, friction_width=1e-3)
     sim = Simulator(model, dt=1e-4)
@@ -101,7 +101,7 @@ def test_gradient_through_a_stop():
     derivative = float(jax.jvp(final, (upper,), (jnp.ones(1),))[1])
     assert float(final(upper)) < 0.5
     numeric = float(final(upper + 0.002) - final(upper - 0.002)) / 0.004
-    # the kinks at the ends of the ramp cause an error of first order in dt; a discontinuity would cause one of order 1
+    # the kinks at the ends of the ramp cause an error proportional to dt; that of a discontinuity would not vanish
     assert derivative == pytest.approx(numeric, rel=0.05)
 
 

@@ -7,16 +7,21 @@ import pytest
 from jax.test_util import check_grads
 
 from hybridsim.dynamics.tree import _segments, ancestor_mask, leaves_to_root, map_joint_types, root_to_leaves, roots
-from hybridsim.model.joints import JointType
+from hybridsim.model.joints import ElementaryJointType
 from hybridsim.model.topology import Topology
 
-R, S, F, FREE = JointType.REVOLUTE, JointType.SPHERICAL, JointType.FIXED, JointType.FREE
+R, S, F, FREE = (
+    ElementaryJointType.REVOLUTE,
+    ElementaryJointType.SPHERICAL,
+    ElementaryJointType.FIXED,
+    ElementaryJointType.FREE,
+)
 
 TREES = {
     "one body": ([-1], [R]),
-    "chain in a loop": ([-1, 0, 1, 2, 3], [R, R, R, R, R]),
-    "two bodies, written out": ([-1, 0], [R, R]),
-    "quadruped, legs in a loop": ([-1, 0, 1, 2, 0, 4, 5, 0, 7, 8, 0, 10, 11], [FREE] + [R] * 12),
+    "chain, scanned": ([-1, 0, 1, 2, 3], [R, R, R, R, R]),
+    "two bodies, unrolled": ([-1, 0], [R, R]),
+    "quadruped, legs scanned": ([-1, 0, 1, 2, 0, 4, 5, 0, 7, 8, 0, 10, 11], [FREE] + [R] * 12),
     "mixed kinds on a level": ([-1, 0, 0, 0, 1, 2, 2], [FREE, R, S, F, R, S, R]),
     "several roots": ([-1, -1, 0, 1, 1], [R, FREE, S, R, F]),
     "uneven children": ([-1, 0, 0, 1, 1, 1, 2], [S, R, R, R, R, R, R]),
@@ -33,16 +38,16 @@ def topology(name: str) -> Topology:
 
 def rows(tree: Topology) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
-    return rng.normal(size=(tree.nb, 2)), rng.normal(size=(tree.mv, 3))
+    return rng.normal(size=(tree.nb, 2)), rng.normal(size=(tree.tree_nv, 3))
 
 
-def test_repeating_levels_become_loops():
+def test_repeating_levels_are_scanned():
     def shape(name):
         return [len(segment.levels) for segment in _segments(topology(name))]
 
-    assert shape("chain in a loop") == [5]
-    assert shape("two bodies, written out") == [1, 1]
-    assert shape("quadruped, legs in a loop") == [1, 3]
+    assert shape("chain, scanned") == [5]
+    assert shape("two bodies, unrolled") == [1, 1]
+    assert shape("quadruped, legs scanned") == [1, 3]
     assert shape("chain that ends in a fork") == [4, 1]
 
 
@@ -96,7 +101,7 @@ def test_leaves_to_root(name):
 
 def test_map_joint_types_passes_each_body_its_coordinates():
     tree = topology("mixed kinds on a level")
-    q = np.arange(float(tree.mq))
+    q = np.arange(float(tree.tree_nq))
     weights = np.arange(1.0, tree.nb + 1.0)
 
     def function(kind, weight, body_q):
@@ -112,6 +117,6 @@ def test_ancestors_and_roots():
     tree = topology("several roots")
     assert roots(tree) == [0, 1]
     mask = np.asarray(ancestor_mask(tree))
-    assert mask.shape == (5, tree.mv)
+    assert mask.shape == (5, tree.tree_nv)
     moved_by = {i: {tree.dof_bodies[d] for d in np.flatnonzero(mask[i])} for i in range(5)}
     assert moved_by == {0: {0}, 1: {1}, 2: {0, 2}, 3: {1, 3}, 4: {1}}

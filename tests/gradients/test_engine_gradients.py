@@ -120,7 +120,7 @@ def _parameters(model, *groups) -> dict:
     }
 
 
-def _at(model, parameters):
+def _model_and_state(model, parameters):
     """Model and state at given parameters; `q` and the joints' `orientation` are displacements in the tangent space."""
     where = MODEL_PARAMETERS | PASSIVE_PARAMETERS
     q = retract(model, jnp.asarray(random_q(model, np.random.default_rng(2))), parameters["q"])
@@ -171,13 +171,13 @@ COVERED = ("kinematics and energies", "inverse dynamics", "regressor")
 
 @pytest.mark.parametrize("name", [slow(name) if name in COVERED else name for name in ALGORITHMS])
 def test_algorithm(model, name):
-    check_derivatives(lambda p: ALGORITHMS[name](*_at(model, p)), _parameters(model, MODEL_PARAMETERS))
+    check_derivatives(lambda p: ALGORITHMS[name](*_model_and_state(model, p)), _parameters(model, MODEL_PARAMETERS))
 
 
 def test_passive_torques(model):
     parameters = _parameters(model, PASSIVE_PARAMETERS)
     # in this state, joint `lower` is beyond its upper limit
-    sizes = check_derivatives(lambda p: passive_torques(*_at(model, p)), parameters)
+    sizes = check_derivatives(lambda p: passive_torques(*_model_and_state(model, p)), parameters)
     assert all(sizes[name] > 0.0 for name in PASSIVE_PARAMETERS if name not in ("lower", "upper"))
     assert sizes["lower"] > 0.0 or sizes["upper"] > 0.0
 
@@ -185,11 +185,11 @@ def test_passive_torques(model):
 def test_difference_and_retract(model):
     target = random_q(model, np.random.default_rng(5))
 
-    def both(p):
+    def differences(p):
         q = retract(model, jnp.asarray(random_q(model, np.random.default_rng(6))), p["q"])
         return difference(model, q, target), difference(model, jnp.asarray(target), q)
 
-    check_derivatives(both, {"q": np.zeros(model.nv)})
+    check_derivatives(differences, {"q": np.zeros(model.nv)})
 
 
 MIMIC_PARAMETERS = {"ratio": lambda m: m.joint.mimic_ratio, "offset": lambda m: m.joint.mimic_offset}
@@ -216,7 +216,7 @@ def test_mimic_joint():
     model = gripper.build()
     torque, wrench = np.array([0.5, -0.4]), WRENCH[:3]
 
-    def everything(p):
+    def dynamics_and_rollout(p):
         changed = model
         for name, get in (MODEL_PARAMETERS | MIMIC_PARAMETERS).items():
             changed = eqx.tree_at(get, changed, p[name])
@@ -232,7 +232,9 @@ def test_mimic_joint():
         )
 
     parameters = {name: get(model) for name, get in (MODEL_PARAMETERS | MIMIC_PARAMETERS).items()}
-    sizes = check_derivatives(everything, parameters | {"q": np.array([0.1, 0.4]), "qd": np.array([0.5, -0.8])})
+    sizes = check_derivatives(
+        dynamics_and_rollout, parameters | {"q": np.array([0.1, 0.4]), "qd": np.array([0.5, -0.8])}
+    )
     assert min(sizes.values()) > 0.01, sizes
 
 
@@ -307,7 +309,7 @@ def check_rollout(model, integrator):
     }
 
     def trajectory(p):
-        changed, q, qd = _at(model, p)
+        changed, q, qd = _model_and_state(model, p)
         sim = eqx.tree_at(lambda s: (s.model, s.dt), Simulator(model, integrator=integrator), (changed, p["dt"]))
         state = eqx.tree_at(lambda s: (s.q, s.qd), sim.initial_state(), (q, qd))
         out = rollout(sim, state, Inputs(p["u"], p["wrench"]))

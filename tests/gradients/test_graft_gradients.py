@@ -20,7 +20,7 @@ WRITABLE = [quantity.name for quantity in CATALOG if quantity.form is not Form.R
 LAST = "step.qd_next"
 
 
-def floating():
+def floating_arm():
     """A free body with an actuated arm, 0.5 mm above the ground."""
     robot = ModelBuilder("floating")
     robot.add_body(
@@ -49,11 +49,11 @@ def small_network(inputs, outputs, seed):
 
 
 def simulator(grafts, contact, backend):
-    return Simulator(floating(), dt=2e-3, contact=contact, backend=backend, blueprint=Blueprint(*grafts))
+    return Simulator(floating_arm(), dt=2e-3, contact=contact, backend=backend, blueprint=Blueprint(*grafts))
 
 
 def sizes(contact):
-    sim = Simulator(floating(), contact=contact)
+    sim = Simulator(floating_arm(), contact=contact)
     model, nc = sim.model, sim.contact.candidates.nc
     return {"dof": model.nv, "body": model.nb, "actuator": model.nu, "contact": nc, "coordinate": model.nq, "-": 1}
 
@@ -67,8 +67,8 @@ def check(sim):
 
     def loss(weights):
         changed = eqx.tree_at(lambda s: [graft.net.weights for graft in s.blueprint.grafts], sim, weights)
-        motion = rollout(changed, initial, inputs)
-        return jnp.concatenate([jnp.asarray(motion.q[-1]), jnp.asarray(motion.qd[-1])]) @ ct
+        trajectory = rollout(changed, initial, inputs)
+        return jnp.concatenate([jnp.asarray(trajectory.q[-1]), jnp.asarray(trajectory.qd[-1])]) @ ct
 
     weights = [tuple(map(jnp.asarray, graft.net.weights)) for graft in sim.blueprint.grafts]
     value, gradient = jax.jit(loss), jax.jit(jax.grad(loss))(weights)
@@ -123,7 +123,7 @@ def test_every_quantity_can_be_read(backend, contact):
     for k, quantity in enumerate(CATALOG):
         if not is_available(quantity.name, contact) or quantity.name in ("step.q_next",):
             continue
-        width = max(len(quantity.components), 1) if quantity.columns == "-" else size[quantity.columns]
+        width = max(len(quantity.components), 1) if quantity.component_axis == "-" else size[quantity.component_axis]
         grafts.append(Graft(LAST, quantity.name, small_network(size[quantity.axis] * width, size["dof"], k)))
     grafts.append(Graft("step.q_next", "step.q_next", small_network(size["coordinate"], size["dof"], 99)))
     check(simulator(grafts, contact, backend))

@@ -12,7 +12,7 @@ from hybridsim.identify.initial_guess import DEGREE, MIN_SAMPLES, _local_fit_at
 from hybridsim.identify.problem import Stage
 from hybridsim.params.free import Free
 from hybridsim.robots import cartpole, cube, double_pendulum
-from support.fit_problems import DOUBLE, DT, FLYING, problem, simulate_recording
+from support.fit_problems import DOUBLE_PENDULUM_CHANNELS, DT, FREE_BODY_CHANNELS, build_fit_problem, simulate_recording
 
 SPIN = [3.0, -2.0, 4.0, 0.5, 0.2, 1.0]
 
@@ -24,17 +24,17 @@ def sim():
 
 @pytest.fixture(scope="module")
 def swing(sim):
-    channels = DOUBLE | {"v0": "joint.qd[joint0]", "v1": "joint.qd[joint1]"}
+    channels = DOUBLE_PENDULUM_CHANNELS | {"v0": "joint.qd[joint0]", "v1": "joint.qd[joint1]"}
     return simulate_recording(sim, [0.6, -0.4], steps=60, channels=channels, noise=1e-4)
 
 
 def guess_of(sim, channels, run, stage=None, **sensors):
-    frees = [Free("gravity.z")]
-    return problem(sim, channels, frees, [run], **sensors).objective(stage or Stage(window=0.2))[1]
+    free_parameters = [Free("gravity.z")]
+    return build_fit_problem(sim, channels, free_parameters, [run], **sensors).objective(stage or Stage(window=0.2))[1]
 
 
 def test_positions_and_velocities_from_positions_alone(sim, swing):
-    found = guess_of(sim, DOUBLE, swing)
+    found = guess_of(sim, DOUBLE_PENDULUM_CHANNELS, swing)
     assert found.unmeasured == ()
     np.testing.assert_allclose(found.q[:, 0], swing.series["q0"].values[[0, 20, 40]], atol=1e-3)
     # at the beginning of a run, samples are one-sided
@@ -42,7 +42,7 @@ def test_positions_and_velocities_from_positions_alone(sim, swing):
 
 
 def test_measured_velocities_are_used_unchanged(sim, swing):
-    channels = DOUBLE | {"v1": "joint.qd[joint1]"}
+    channels = DOUBLE_PENDULUM_CHANNELS | {"v1": "joint.qd[joint1]"}
     found = guess_of(sim, channels, swing, Stage(window=0.2, initial_states="measured"))
     np.testing.assert_allclose(found.qd[:, 1], swing.series["v1"].values[[0, 20, 40]], rtol=1e-9)
     np.testing.assert_allclose(found.q[:, 1], swing.series["q1"].values[[0, 20, 40]], rtol=1e-9, atol=1e-12)
@@ -50,9 +50,9 @@ def test_measured_velocities_are_used_unchanged(sim, swing):
 
 def test_gain_bias_and_delay_of_sensors_are_removed(sim, swing):
     late = 3 * DT
-    series = {name: 2.0 * swing.series[name].values + 0.7 for name in DOUBLE}
+    series = {name: 2.0 * swing.series[name].values + 0.7 for name in DOUBLE_PENDULUM_CHANNELS}
     delayed = Recording.from_arrays("run", np.asarray(swing.series["q0"].t) + late, series)
-    found = guess_of(sim, DOUBLE, delayed, gain=2.0, bias=0.7, delay=late)
+    found = guess_of(sim, DOUBLE_PENDULUM_CHANNELS, delayed, gain=2.0, bias=0.7, delay=late)
     # windows begin where the recording does, one delay after the beginning of the motion
     np.testing.assert_allclose(found.q[:, 0], swing.series["q0"].values[[3, 23, 43]], atol=1e-3)
 
@@ -60,7 +60,7 @@ def test_gain_bias_and_delay_of_sensors_are_removed(sim, swing):
 def test_sums_of_coordinates_are_resolved(sim, swing):
     absolute = swing.series["q0"].values + swing.series["q1"].values
     run = Recording.from_arrays("run", swing.series["q0"].t, {"q0": swing.series["q0"].values, "sum": absolute})
-    found = guess_of(sim, {"q0": DOUBLE["q0"], "sum": "joint.q[joint0] + joint.q[joint1]"}, run)
+    found = guess_of(sim, {"q0": DOUBLE_PENDULUM_CHANNELS["q0"], "sum": "joint.q[joint0] + joint.q[joint1]"}, run)
     np.testing.assert_allclose(found.q[:, 1], swing.series["q1"].values[[0, 20, 40]], atol=1e-3)
 
 
@@ -74,10 +74,10 @@ def test_unmeasured_coordinates_start_at_home_and_are_named():
 
 def test_a_flying_body_from_its_pose():
     sim = Simulator(cube(), dt=DT)
-    run = simulate_recording(sim, [0, 0, 1, 1, 0, 0, 0], SPIN, steps=60, channels=FLYING)
-    found = guess_of(sim, FLYING, run)
+    run = simulate_recording(sim, [0, 0, 1, 1, 0, 0, 0], SPIN, steps=60, channels=FREE_BODY_CHANNELS)
+    found = guess_of(sim, FREE_BODY_CHANNELS, run)
     rows = [0, 20, 40]
-    poses = np.stack([run.series[name].values[rows] for name in FLYING], axis=1)
+    poses = np.stack([run.series[name].values[rows] for name in FREE_BODY_CHANNELS], axis=1)
     np.testing.assert_allclose(found.q, poses, atol=1e-3)
     np.testing.assert_allclose(np.linalg.norm(found.q[:, 3:], axis=1), 1.0, rtol=1e-12)
     speeds = [f"speed {name}" for name in sim.model.topology.dof_names]

@@ -12,7 +12,7 @@ TOLERANCES = {"rtol": 1e-9, "atol": 1e-9}
 
 
 @pytest.fixture(scope="module")
-def both():
+def objectives():
     """The same objective with native code and with XLA."""
     pair = [
         double_pendulum_problem(backend=backend, noise=1e-3).objective(Stage(window=0.2))[0]
@@ -23,33 +23,33 @@ def both():
 
 
 @pytest.fixture(scope="module")
-def point(both):
+def point(objectives):
     """Far from the guess, so that residuals are large."""
     random = np.random.default_rng(0)
-    guess = both[0].point(both[0].simulator.space.initial)
-    return both[0].retract(guess, random.uniform(0, 0.1, (1, 3)), 0.1 * random.standard_normal((1, 9, 4)))
+    guess = objectives[0].point(objectives[0].simulator.space.initial)
+    return objectives[0].retract(guess, random.uniform(0, 0.1, (1, 3)), 0.1 * random.standard_normal((1, 9, 4)))
 
 
-def test_readings(both, point):
-    (native, ok), (xla, ok_too) = (objective.samples(point) for objective in both)
+def test_readings(objectives, point):
+    (native, ok), (xla, ok_too) = (objective.sampled_readings(point) for objective in objectives)
     assert native.shape == (1, 9, 40) and ok.all() and ok_too.all()
     np.testing.assert_allclose(native, xla, **TOLERANCES)
 
 
-def test_derivatives(both, point):
-    (native_cost, native), (xla_cost, xla) = (objective.normal_equations(point) for objective in both)
+def test_derivatives(objectives, point):
+    (native_cost, native), (xla_cost, xla) = (objective.normal_equations(point) for objective in objectives)
     np.testing.assert_allclose(native_cost, xla_cost, rtol=1e-9)
     for one, other in zip(native[:5], xla[:5], strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-8 * np.abs(other).max())
 
 
-def test_gradients(both, point):
-    native, xla = (objective.gradient(point) for objective in both)
+def test_gradients(objectives, point):
+    native, xla = (objective.gradient(point) for objective in objectives)
     for one, other in zip(native, xla, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-8 * np.abs(other).max())
 
 
-def test_estimates(both):
-    found = [run_solver(LevenbergMarquardt(), one, one.point(one.simulator.space.initial)) for one in both]
-    native, xla = (list(both[0].simulator.space.values(state.point.theta[0]).values()) for state in found)
+def test_estimates(objectives):
+    found = [run_solver(LevenbergMarquardt(), one, one.point(one.simulator.space.initial)) for one in objectives]
+    native, xla = (list(objectives[0].simulator.space.values(state.point.theta[0]).values()) for state in found)
     np.testing.assert_allclose(native, xla, rtol=1e-6)

@@ -15,8 +15,8 @@ PROBLEMS, WINDOWS, STATES, PARAMETERS = 3, 4, 2, 5
 UNBOUNDED = np.full((PROBLEMS, PARAMETERS), np.inf)
 
 
-def equations(seed: int, *, continuity: bool, states: int = STATES) -> NormalEquations:
-    """Those of random Jacobians, with the sparsity of windows and their continuity."""
+def random_equations(seed: int, *, continuity: bool, states: int = STATES) -> NormalEquations:
+    """Normal equations of random Jacobians, with the sparsity of windows and continuity constraints."""
     random = np.random.default_rng(seed)
     P, W, n = PROBLEMS, WINDOWS, PARAMETERS
     A, a = np.zeros((P, n, n)), np.zeros((P, n))
@@ -42,23 +42,24 @@ def equations(seed: int, *, continuity: bool, states: int = STATES) -> NormalEqu
     return NormalEquations(A, a, B, D, d, C)
 
 
-def dense(of: NormalEquations, p: int) -> tuple[np.ndarray, np.ndarray]:
+def dense_system(equations: NormalEquations, p: int) -> tuple[np.ndarray, np.ndarray]:
     """Dense matrix and gradient of one problem."""
-    n, (W, s) = of.a.shape[1], of.d.shape[1:]
+    n, (W, s) = equations.a.shape[1], equations.d.shape[1:]
     matrix = np.zeros((n + W * s, n + W * s))
-    matrix[:n, :n] = of.A[p]
+    matrix[:n, :n] = equations.A[p]
     for w in range(W):
         here = slice(n + w * s, n + (w + 1) * s)
-        matrix[here, :n], matrix[:n, here], matrix[here, here] = of.B[p, w], of.B[p, w].T, of.D[p, w]
-        if of.C is not None and w:
+        matrix[here, :n], matrix[:n, here] = equations.B[p, w], equations.B[p, w].T
+        matrix[here, here] = equations.D[p, w]
+        if equations.C is not None and w:
             before = slice(n + (w - 1) * s, n + w * s)
-            matrix[here, before], matrix[before, here] = of.C[p, w], of.C[p, w].T
-    return matrix, np.concatenate([of.a[p], of.d[p].ravel()])
+            matrix[here, before], matrix[before, here] = equations.C[p, w], equations.C[p, w].T
+    return matrix, np.concatenate([equations.a[p], equations.d[p].ravel()])
 
 
-def damped(of: NormalEquations, share: float) -> tuple[np.ndarray, np.ndarray]:
-    theta_diagonal, state_diagonal = diagonals(of)
-    return share * theta_diagonal, share * state_diagonal
+def damping_terms(equations: NormalEquations, factor: float) -> tuple[np.ndarray, np.ndarray]:
+    theta_diagonal, state_diagonal = diagonals(equations)
+    return factor * theta_diagonal, factor * state_diagonal
 
 
 def flatten(step: GaussNewtonStep, p: int) -> np.ndarray:
@@ -66,13 +67,13 @@ def flatten(step: GaussNewtonStep, p: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("continuity", [False, True], ids=["independent", "continuous"])
-@pytest.mark.parametrize("share", [0.0, 0.3])
-def test_without_bounds_a_step_is_the_dense_solution(continuity, share):
-    of = equations(1, continuity=continuity)
-    damping = damped(of, share)
-    step = bounded_step(of, *damping, -UNBOUNDED, UNBOUNDED)
+@pytest.mark.parametrize("factor", [0.0, 0.3])
+def test_without_bounds_a_step_is_the_dense_solution(continuity, factor):
+    equations = random_equations(1, continuity=continuity)
+    damping = damping_terms(equations, factor)
+    step = bounded_step(equations, *damping, -UNBOUNDED, UNBOUNDED)
     for p in range(PROBLEMS):
-        matrix, gradient = dense(of, p)
+        matrix, gradient = dense_system(equations, p)
         added = np.diag(np.concatenate([damping[0][p], damping[1][p].ravel()]))
         expected = np.linalg.solve(matrix + added, -gradient)
         np.testing.assert_allclose(flatten(step, p), expected, rtol=1e-10, atol=1e-12)
@@ -81,9 +82,9 @@ def test_without_bounds_a_step_is_the_dense_solution(continuity, share):
 
 
 def test_without_initial_states_only_parameters_are_solved_for():
-    of = equations(2, continuity=False, states=0)
-    step = bounded_step(of, *damped(of, 0.0), -UNBOUNDED, UNBOUNDED)
-    np.testing.assert_allclose(step.theta, np.linalg.solve(of.A, -of.a[..., None])[..., 0], rtol=1e-10)
+    equations = random_equations(2, continuity=False, states=0)
+    step = bounded_step(equations, *damping_terms(equations, 0.0), -UNBOUNDED, UNBOUNDED)
+    np.testing.assert_allclose(step.theta, np.linalg.solve(equations.A, -equations.a[..., None])[..., 0], rtol=1e-10)
     assert step.initial_states.shape == (PROBLEMS, WINDOWS, 0)
 
 
@@ -91,18 +92,19 @@ def test_without_initial_states_only_parameters_are_solved_for():
 @pytest.mark.parametrize("continuity", [False, True], ids=["independent", "continuous"])
 def test_with_bounds_a_step_is_the_constrained_minimum(seed, continuity):
     # KKT conditions: zero gradient in free entries, ascent towards the inside at active bounds
-    of, random = equations(seed, continuity=continuity), np.random.default_rng(seed)
-    free = bounded_step(of, *damped(of, 0.1), -UNBOUNDED, UNBOUNDED).theta
+    equations, random = random_equations(seed, continuity=continuity), np.random.default_rng(seed)
+    free = bounded_step(equations, *damping_terms(equations, 0.1), -UNBOUNDED, UNBOUNDED).theta
     lower, upper = -np.abs(free) * random.uniform(0, 1.5, free.shape), np.abs(free) * random.uniform(0, 1.5, free.shape)
     lower[random.random(free.shape) < 0.2], upper[random.random(free.shape) < 0.2] = 0.0, 0.0
-    damping = damped(of, 0.1)
-    step = bounded_step(of, *damping, lower, upper)
+    damping = damping_terms(equations, 0.1)
+    step = bounded_step(equations, *damping, lower, upper)
     assert (step.theta >= lower).all() and (step.theta <= upper).all()
     for p in range(PROBLEMS):
-        matrix, gradient = dense(of, p)
-        slope = gradient + (matrix + np.diag(np.concatenate([damping[0][p], damping[1][p].ravel()]))) @ flatten(step, p)
+        matrix, gradient = dense_system(equations, p)
+        added = np.diag(np.concatenate([damping[0][p], damping[1][p].ravel()]))
+        gradient_after_step = gradient + (matrix + added) @ flatten(step, p)
         size = 1e-9 * np.abs(gradient).max()
-        by_theta, by_state = slope[:PARAMETERS], slope[PARAMETERS:]
+        by_theta, by_state = gradient_after_step[:PARAMETERS], gradient_after_step[PARAMETERS:]
         assert np.abs(by_state).max() < size
         at_lower, at_upper = step.theta[p] <= lower[p], step.theta[p] >= upper[p]
         assert (np.abs(by_theta[~at_lower & ~at_upper]) < size).all()
@@ -112,45 +114,45 @@ def test_with_bounds_a_step_is_the_constrained_minimum(seed, continuity):
 @pytest.mark.parametrize("continuity", [False, True], ids=["independent", "continuous"])
 @pytest.mark.parametrize("seed", range(20))
 def test_parallel_problems_are_bit_identical_to_single_ones(continuity, seed):
-    of, random = equations(seed, continuity=continuity), np.random.default_rng(seed)
+    equations, random = random_equations(seed, continuity=continuity), np.random.default_rng(seed)
     lower, upper = -random.uniform(0, 0.2, (PROBLEMS, PARAMETERS)), random.uniform(0, 0.2, (PROBLEMS, PARAMETERS))
-    together = bounded_step(of, *damped(of, 0.1), lower, upper)
+    together = bounded_step(equations, *damping_terms(equations, 0.1), lower, upper)
     for p in range(PROBLEMS):
-        alone = NormalEquations(*(None if x is None else x[p : p + 1] for x in of))
-        step = bounded_step(alone, *damped(alone, 0.1), lower[p : p + 1], upper[p : p + 1])
+        alone = NormalEquations(*(None if x is None else x[p : p + 1] for x in equations))
+        step = bounded_step(alone, *damping_terms(alone, 0.1), lower[p : p + 1], upper[p : p + 1])
         for one, all_of_them in zip(step, together, strict=True):
             np.testing.assert_array_equal(one[0], all_of_them[p])
 
 
 def test_an_unidentifiable_parameter_stays_unchanged():
-    of = equations(4, continuity=False)
-    singular = of._replace(A=of.A.copy(), a=of.a.copy(), B=of.B.copy())
+    equations = random_equations(4, continuity=False)
+    singular = equations._replace(A=equations.A.copy(), a=equations.a.copy(), B=equations.B.copy())
     singular.A[1, 2], singular.A[1, :, 2], singular.a[1, 2], singular.B[1, :, :, 2] = 0.0, 0.0, 0.0, 0.0
-    step = bounded_step(singular, *damped(singular, 0.0), -UNBOUNDED, UNBOUNDED)
+    step = bounded_step(singular, *damping_terms(singular, 0.0), -UNBOUNDED, UNBOUNDED)
     assert step.theta[1, 2] == 0.0 and np.isfinite(step.theta).all()
-    regular = bounded_step(of, *damped(of, 0.0), -UNBOUNDED, UNBOUNDED)
+    regular = bounded_step(equations, *damping_terms(equations, 0.0), -UNBOUNDED, UNBOUNDED)
     np.testing.assert_array_equal(step.theta[[0, 2]], regular.theta[[0, 2]])
 
 
 def test_confounded_parameters_share_the_step():
-    of = equations(5, continuity=False, states=0)
-    A, a = of.A.copy(), of.a.copy()
+    equations = random_equations(5, continuity=False, states=0)
+    A, a = equations.A.copy(), equations.a.copy()
     A[1, 4], A[1, :, 4], a[1, 4] = A[1, 3], A[1, :, 3], a[1, 3]
     A[1, 4, 4] = A[1, 3, 3]
-    confounded = of._replace(A=A, a=a)
-    step = bounded_step(confounded, *damped(confounded, 0.0), -UNBOUNDED, UNBOUNDED)
-    slope = A[1] @ step.theta[1] + a[1]
+    confounded = equations._replace(A=A, a=a)
+    step = bounded_step(confounded, *damping_terms(confounded, 0.0), -UNBOUNDED, UNBOUNDED)
+    gradient = A[1] @ step.theta[1] + a[1]
     assert np.abs(step.theta[1]).max() < 10.0
-    np.testing.assert_allclose(slope, 0.0, atol=1e-8)
-    alone = bounded_step(of, *damped(of, 0.0), -UNBOUNDED, UNBOUNDED)
+    np.testing.assert_allclose(gradient, 0.0, atol=1e-8)
+    alone = bounded_step(equations, *damping_terms(equations, 0.0), -UNBOUNDED, UNBOUNDED)
     np.testing.assert_array_equal(step.theta[[0, 2]], alone.theta[[0, 2]])
 
 
 def test_elimination_and_back_substitution():
-    of = equations(6, continuity=True)
-    reduced = eliminate_initial_states(of, *damped(of, 0.0))
+    equations = random_equations(6, continuity=True)
+    reduced = eliminate_initial_states(equations, *damping_terms(equations, 0.0))
     for p in range(PROBLEMS):
-        matrix, gradient = dense(of, p)
+        matrix, gradient = dense_system(equations, p)
         n = PARAMETERS
         schur = matrix[:n, :n] - matrix[:n, n:] @ np.linalg.solve(matrix[n:, n:], matrix[n:, :n])
         np.testing.assert_allclose(reduced.A[p], schur, rtol=1e-9, atol=1e-9)

@@ -17,68 +17,68 @@ from hybridsim.params.free import Free
 from hybridsim.robots import cartpole, cube, double_pendulum
 from hybridsim.taps.blueprint import Blueprint, Graft
 from support.fit_problems import (
-    DOUBLE,
+    DOUBLE_PENDULUM_CHANNELS,
     DT,
-    FLYING,
+    FREE_BODY_CHANNELS,
+    build_fit_problem,
     double_pendulum_problem,
     pendulum_problem,
-    problem,
     simulate_recording,
     with_values,
 )
 from support.objective_gradient import check_gradient, random_point
 
 
-def with_uneven_stamps(run: Recording, by: float) -> Recording:
+def with_uneven_stamps(run: Recording, amplitude: float) -> Recording:
     """The same values at uneven time stamps."""
     t = np.asarray(run.series["q0"].t)
-    late = t + by * DT * (1.0 + np.sin(7.0 * np.arange(len(t))))
+    late = t + amplitude * DT * (1.0 + np.sin(7.0 * np.arange(len(t))))
     values = {name: series.values for name, series in run.series.items()}
     return Recording.from_arrays(run.name, late, values)
 
 
 @pytest.fixture(scope="module")
-def links():
+def fit_problem():
     return double_pendulum_problem(noise=2e-3)
 
 
 @pytest.mark.parametrize("loss", ["linear", "huber", "soft_l1", "cauchy"])
-def test_losses(links, loss):
-    objective, _ = links.objective(Stage(window=0.2, loss=loss, loss_scale=2.0))
+def test_losses(fit_problem, loss):
+    objective, _ = fit_problem.objective(Stage(window=0.2, loss=loss, loss_scale=2.0))
     check_gradient(objective)
 
 
-def test_a_robust_loss_counts_a_large_residual_less(links):
+def test_a_robust_loss_gives_large_residuals_less_weight(fit_problem):
     costs = {}
     for loss in ("linear", "huber", "soft_l1", "cauchy"):
-        objective, _ = links.objective(Stage(window=0.2, loss=loss))
+        objective, _ = fit_problem.objective(Stage(window=0.2, loss=loss))
         costs[loss] = objective.cost(random_point(objective))[0]
     assert costs["cauchy"] < costs["soft_l1"] < costs["huber"] < costs["linear"]
 
 
-def test_priors_on_initial_states(links):
-    objective, _ = links.objective(Stage(window=0.2, initial_states="near", initial_state_std=(2e-3, 3e-2)))
+def test_priors_on_initial_states(fit_problem):
+    objective, _ = fit_problem.objective(Stage(window=0.2, initial_states="prior", initial_state_std=(2e-3, 3e-2)))
     check_gradient(objective)
 
 
-def test_fixed_initial_states(links):
-    objective, _ = links.objective(Stage(window=0.2, initial_states="measured"))
+def test_fixed_initial_states(fit_problem):
+    objective, _ = fit_problem.objective(Stage(window=0.2, initial_states="measured"))
     assert objective.s == 0
     check_gradient(objective)
 
 
-def test_continuity(links):
-    objective, _ = links.objective(Stage(window=0.2, continuity=(2e-3, 3e-2)))
+def test_continuity(fit_problem):
+    objective, _ = fit_problem.objective(Stage(window=0.2, continuity=(2e-3, 3e-2)))
     assert objective.continuity is not None and len(objective.continuity.following) == 6
     check_gradient(objective)
 
 
 def test_priors_and_penalties():
-    frees = [
+    free_parameters = [
         Free("joint.damping[*]", bounds=(0, 1), prior=(0.2, 1e-3)),
         Free("body.mass[link1]", bounds=(0.1, 5), l2=3e5),
     ]
-    with_them, _ = double_pendulum_problem(frees).objective(Stage(window=0.2))
+    with_them, _ = double_pendulum_problem(free_parameters).objective(Stage(window=0.2))
     without, _ = double_pendulum_problem().objective(Stage(window=0.2))
     check_gradient(with_them)
     point = random_point(without)
@@ -88,35 +88,39 @@ def test_priors_and_penalties():
     np.testing.assert_allclose(with_them.cost(point) - without.cost(point), expected, rtol=1e-9)
 
 
-def test_stamps_between_time_steps(links):
-    uneven = replace(links, train=tuple(with_uneven_stamps(run, 0.3) for run in links.train))
-    objective, _ = uneven.objective(Stage(window=0.2))
-    assert not np.allclose(objective.windows.position, np.round(objective.windows.position))
+def test_stamps_between_time_steps(fit_problem):
+    uneven_problem = replace(fit_problem, train=tuple(with_uneven_stamps(run, 0.3) for run in fit_problem.train))
+    objective, _ = uneven_problem.objective(Stage(window=0.2))
+    assert not np.allclose(objective.windows.time_in_steps, np.round(objective.windows.time_in_steps))
     check_gradient(objective)
 
 
 def test_free_delays_and_a_free_time_step():
-    frees = [Free("sensor.delay[*]", bounds=(0, 0.04)), Free("dt", bounds=(0.005, 0.02)), Free("joint.damping[*]")]
-    objective, _ = double_pendulum_problem(frees, delay=[0.013, 0.021]).objective(Stage(window=0.2))
-    assert objective.windows.position.min() == 4.0
-    # the derivative of the interpolation jumps between stencils; no sample comes near such a position
+    free_parameters = [
+        Free("sensor.delay[*]", bounds=(0, 0.04)),
+        Free("dt", bounds=(0.005, 0.02)),
+        Free("joint.damping[*]"),
+    ]
+    objective, _ = double_pendulum_problem(free_parameters, delay=[0.013, 0.021]).objective(Stage(window=0.2))
+    assert objective.windows.time_in_steps.min() == 4.0
+    # the derivative of the interpolation jumps between stencils; no sample comes near such a time
     check_gradient(objective, random_point(objective, size=0.005))
 
 
 def test_gains_and_biases_of_sensors_and_the_time_step():
-    frees = [
+    free_parameters = [
         Free("sensor.gain[*]"),
         Free("sensor.bias[q1]"),
         Free("dt", bounds=(0.005, 0.02)),
         Free("joint.damping[*]"),
     ]
-    objective, _ = double_pendulum_problem(frees).objective(Stage(window=0.2))
+    objective, _ = double_pendulum_problem(free_parameters).objective(Stage(window=0.2))
     assert not objective.simulator.has_free_delay
     check_gradient(objective)
 
 
 @pytest.fixture(scope="module")
-def flying():
+def flying_problem():
     """A tumbling free body, measured by motion capture."""
     model = with_values(cube(), lambda m: m.body.inertia, np.array([[6e-4, 8e-4, 7e-4, 1e-5, 0.0, -2e-5]]))
     sim = Simulator(model, dt=DT)
@@ -126,36 +130,41 @@ def flying():
             [0, 0, 1, 1, 0, 0, 0],
             [3.0, -2.0, 4.0 * sign, 0.5, 0.2, 1.0],
             steps=60,
-            channels=FLYING,
+            channels=FREE_BODY_CHANNELS,
             name=f"{sign}",
         )
         for sign in (1, -1)
     ]
-    frees = [Free("body.inertia[cube].xx"), Free("body.inertia[cube].xz"), Free("body.com[cube].y"), Free("gravity.z")]
-    return problem(sim, FLYING, frees, runs)
+    free_parameters = [
+        Free("body.inertia[cube].xx"),
+        Free("body.inertia[cube].xz"),
+        Free("body.com[cube].y"),
+        Free("gravity.z"),
+    ]
+    return build_fit_problem(sim, FREE_BODY_CHANNELS, free_parameters, runs)
 
 
-@pytest.mark.parametrize("stage", ["free", "near", "continuity"])
-def test_a_free_body_with_quaternions(flying, stage):
-    more = {"free": {}, "near": {"initial_states": "near"}, "continuity": {"continuity": (1e-2, 1e-1)}}[stage]
-    objective, _ = flying.objective(Stage(window=0.2, **more))
+@pytest.mark.parametrize("stage", ["free", "prior", "continuity"])
+def test_a_free_body_with_quaternions(flying_problem, stage):
+    more = {"free": {}, "prior": {"initial_states": "prior"}, "continuity": {"continuity": (1e-2, 1e-1)}}[stage]
+    objective, _ = flying_problem.objective(Stage(window=0.2, **more))
     check_gradient(objective, random_point(objective, size=0.1))
 
 
 def test_a_model_with_commands():
     sim, channels = Simulator(cartpole(), dt=DT), {"x": "joint.q[slider]", "angle": "joint.q[hinge]"}
     force = 3.0 * np.sin(np.arange(60) * 0.3)
-    run = simulate_recording(sim, [0.1, 0.2], steps=60, channels=channels, drives={"slider": force})
-    of = problem(
+    run = simulate_recording(sim, [0.1, 0.2], steps=60, channels=channels, commands={"slider": force})
+    fit_problem = build_fit_problem(
         sim, channels, [Free("actuator.gain[slider]"), Free("joint.damping[slider]")], [run], commands=["slider"]
     )
-    objective, _ = of.objective(Stage(window=0.2))
+    objective, _ = fit_problem.objective(Stage(window=0.2))
     check_gradient(objective)
-    whole, _ = of.objective(Stage())
+    whole, _ = fit_problem.objective(Stage())
     exact = Objective(
         whole.simulator, whole.layout, whole.windows, (np.array([[0.1, 0.2]]), np.zeros((1, 2))), whole.terms
     )
-    assert exact.cost(exact.point(of.space.initial)) < 1e-15
+    assert exact.cost(exact.point(fit_problem.space.initial)) < 1e-15
 
 
 def test_a_graft_that_reads_a_user_input():
@@ -163,25 +172,27 @@ def test_a_graft_that_reads_a_user_input():
     blueprint = Blueprint(Graft("joint.tau[joint0]", ["input.wind", "joint.qd[joint0]"], net), inputs={"wind": 1})
     sim = Simulator(double_pendulum(), dt=DT, blueprint=blueprint)
     wind = np.cos(np.arange(60) * 0.2)
-    run = simulate_recording(sim, [0.5, 0.2], steps=60, channels=DOUBLE, user={"wind": wind})
-    of = problem(sim, DOUBLE, [Free("graft[0]")], [run], user=["wind"])
-    objective, _ = of.objective(Stage(window=0.2))
+    run = simulate_recording(sim, [0.5, 0.2], steps=60, channels=DOUBLE_PENDULUM_CHANNELS, user={"wind": wind})
+    fit_problem = build_fit_problem(sim, DOUBLE_PENDULUM_CHANNELS, [Free("graft[0]")], [run], user=["wind"])
+    objective, _ = fit_problem.objective(Stage(window=0.2))
     assert objective.N == 13
     check_gradient(objective, random_point(objective, size=0.2))
 
 
 def test_the_one_step_prediction_loss():
     # ½ Σ_t |f(s_{t-1}) − s*_t|², with positions and velocities measured and a noise of one
-    channels = DOUBLE | {"v0": "joint.qd[joint0]", "v1": "joint.qd[joint1]"}
+    channels = DOUBLE_PENDULUM_CHANNELS | {"v0": "joint.qd[joint0]", "v1": "joint.qd[joint1]"}
     true = Simulator(double_pendulum(damping=0.1), dt=DT)
     runs = [
         simulate_recording(true, q, steps=25, channels=channels, noise=1e-2, seed=k, name=f"run{k}")
         for k, q in enumerate(([1, 0], [0, 2]))
     ]
-    of = problem(Simulator(double_pendulum(), dt=DT), channels, [Free("joint.damping[*]")], runs, noise=1.0)
-    objective, guess = of.objective(ONE_STEP)
+    fit_problem = build_fit_problem(
+        Simulator(double_pendulum(), dt=DT), channels, [Free("joint.damping[*]")], runs, noise=1.0
+    )
+    objective, guess = fit_problem.objective(ONE_STEP)
     theta = np.array([0.3, 0.05])
-    sim = of.space.put(of.setup, theta).sim
+    sim = fit_problem.space.put(fit_problem.setup, theta).sim
     after = jax.jit(lambda q, qd: hybridsim.step(sim, sim.initial_state(q, qd)))
     total = 0.0
     for run in runs:
@@ -203,24 +214,24 @@ def test_a_diverging_problem_has_infinite_cost_and_others_are_unaffected():
     assert alone_cost[0] == cost[0] and (alone.a[0] == equations.a[0]).all()
 
 
-def test_parallel_problems_are_bit_identical_to_single_ones(links):
+def test_parallel_problems_are_bit_identical_to_single_ones(fit_problem):
     for stage in (Stage(window=0.2), Stage(window=0.2, continuity=(1e-2, 1e-1))):
-        objective, _ = links.objective(stage)
+        objective, _ = fit_problem.objective(stage)
         points = [random_point(objective, seed) for seed in range(5)]
         together = Point(*(np.concatenate(x) for x in zip(*points, strict=True)))
         all_costs, all_equations = objective.normal_equations(together)
-        all_slopes, all_plain = objective.gradient(together), objective.cost(together)
+        all_gradients, all_plain = objective.gradient(together), objective.cost(together)
         for p, point in enumerate(points):
             cost, equations = objective.normal_equations(point)
-            slopes = objective.gradient(point)
+            gradient = objective.gradient(point)
             assert cost[0] == all_costs[p] and objective.cost(point)[0] == all_plain[p]
-            for one, every in (*zip(equations, all_equations, strict=True), *zip(slopes, all_slopes, strict=True)):
+            for one, every in (*zip(equations, all_equations, strict=True), *zip(gradient, all_gradients, strict=True)):
                 if one is not None:
                     np.testing.assert_array_equal(one[0], every[p])
 
 
-def test_results_do_not_depend_on_batches(links, monkeypatch):
-    objective, _ = links.objective(Stage(window=0.2))
+def test_results_do_not_depend_on_batches(fit_problem, monkeypatch):
+    objective, _ = fit_problem.objective(Stage(window=0.2))
     point = random_point(objective)
     cost, equations = objective.normal_equations(point)
     monkeypatch.setattr("hybridsim.identify.objective.MAX_BATCH_BYTES", 6000)
@@ -231,8 +242,8 @@ def test_results_do_not_depend_on_batches(links, monkeypatch):
     np.testing.assert_array_equal(equations.D, grouped.D)
 
 
-def test_minibatches_are_unbiased(links):
-    objective, _ = links.objective(Stage(window=0.2, initial_states="measured"))
+def test_minibatches_are_unbiased(fit_problem):
+    objective, _ = fit_problem.objective(Stage(window=0.2, initial_states="measured"))
     point = random_point(objective)
     W = objective.windows.count
     parts = [objective.gradient(point, np.array([w])) for w in range(W)]
@@ -242,7 +253,7 @@ def test_minibatches_are_unbiased(links):
 
 
 def test_continuity_requires_states():
-    links = double_pendulum_problem()
-    free, guess = links.objective(Stage(window=0.2))
+    fit_problem = double_pendulum_problem()
+    free, guess = fit_problem.objective(Stage(window=0.2))
     with pytest.raises(ValueError, match="states"):
-        Objective(free.simulator, free.layout, free.windows, guess[:2], Terms(continuity_tolerance=np.ones(4)))
+        Objective(free.simulator, free.layout, free.windows, guess[:2], Terms(continuity_std=np.ones(4)))

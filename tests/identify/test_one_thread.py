@@ -22,11 +22,11 @@ def two_threads():
 
 @pytest.mark.usefixtures("two_threads")
 def test_a_fit_uses_one_thread_for_linear_algebra(monkeypatch):
-    of, seen = pendulum_problem(), []
-    theta = fit(of, [Stage(window=0.3)], callback=lambda progress: seen.append(threads())).theta
+    fit_problem, seen = pendulum_problem(), []
+    theta = fit(fit_problem, [Stage(window=0.3)], callback=lambda progress: seen.append(threads())).theta
     simulate = score._simulate
     monkeypatch.setattr(score, "_simulate", lambda *a: seen.append(threads()) or simulate(*a))
-    score_windows(of, theta, of.train, 0.3)
-    score_predictions(of, theta, of.train, history=0.1, horizon=0.2)
+    score_windows(fit_problem, theta, fit_problem.train, 0.3)
+    score_predictions(fit_problem, theta, fit_problem.train, initialization_time=0.1, horizon=0.2)
     assert len(seen) >= 3 and all(one == {1} for one in seen)
     assert threads() == {2}

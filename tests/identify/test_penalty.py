@@ -27,7 +27,7 @@ NESTED = ((np.array([0, 1]), 0.7), (np.array([2, 3]), 0.3), (np.array([0, 1, 2, 
 UNBOUNDED = np.full((1, N), np.inf)
 
 
-class Plain(eqx.Module):
+class LawWithoutLayers(eqx.Module):
     """A force law without layers."""
 
     rates: np.ndarray | jax.Array
@@ -49,11 +49,11 @@ def test_penalties_are_weighted_norms():
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_the_proximal_map_is_the_minimum_of_a_general_minimiser(seed):
+def test_the_proximal_map_agrees_with_a_general_minimiser(seed):
     rng = np.random.default_rng(seed)
     x, step = rng.normal(size=N), np.full(N, 0.8)
     penalty = Penalty(np.array([0.1, 0.2, 0.0, 0.0, 0.5, 0.0]), NESTED)
-    y = penalty.proximal(x, step)
+    y = penalty.proximal_map(x, step)
 
     def cost(y):
         return 0.5 * np.sum(np.square(y - x) / step) + penalty(y)
@@ -64,19 +64,19 @@ def test_the_proximal_map_is_the_minimum_of_a_general_minimiser(seed):
 
 @pytest.mark.parametrize("weight", [0.1, 1.0, 10.0])
 @pytest.mark.parametrize("seed", range(4))
-def test_the_minimum_fulfils_the_optimality_conditions(seed, weight):
-    """Where a group is zero, the gradient is within its dual ball; elsewhere both gradients cancel."""
+def test_the_minimum_satisfies_the_optimality_conditions(seed, weight):
+    """Where a group is zero, the quadratic's gradient is within its dual ball; elsewhere the penalty's cancels it."""
     A, a, theta = quadratic(seed)
     groups = ((np.array([0, 1]), weight), (np.array([2, 3, 4]), weight))
     penalty = Penalty(np.array([0.0, 0.0, 0.0, 0.0, 0.0, weight]), groups)
     step = solve_penalised_qp(A, a, -UNBOUNDED, UNBOUNDED, theta, penalty)[0]
-    found, slope = theta[0] + step, a[0] + A[0] @ step
+    found, gradient = theta[0] + step, a[0] + A[0] @ step
     for which, w in (*groups, (np.array([5]), weight)):
         size = np.linalg.norm(found[which])
         if size == 0.0:
-            assert np.linalg.norm(slope[which]) <= w * (1.0 + 1e-6)
+            assert np.linalg.norm(gradient[which]) <= w * (1.0 + 1e-6)
         else:
-            np.testing.assert_allclose(slope[which], -w * found[which] / size, rtol=0, atol=1e-6 * w)
+            np.testing.assert_allclose(gradient[which], -w * found[which] / size, rtol=0, atol=1e-6 * w)
 
 
 def test_a_strong_penalty_leaves_exact_zeros_and_a_weak_one_none():
@@ -121,24 +121,24 @@ def test_no_step_within_bounds_is_better(seed):
             assert cost(step) <= cost(np.clip(step + size * rng.normal(size=N), lower[0], upper[0])) + 1e-9
 
 
-def test_groups_that_overlap_without_being_nested_are_errors(two_networks):
-    layout = ThetaLayout(two_networks, ["run"])
+def test_groups_that_overlap_without_being_nested_are_errors(two_network_space):
+    layout = ThetaLayout(two_network_space, ["run"])
     crossing = tuple(k for k, name in enumerate(layout.names) if ".weights[0][0," in name)
     with pytest.raises(HybridsimError, match="overlap without being nested"):
         sparsity_penalty(layout, Sparsity(inputs=1.0, groups=((crossing, 1.0),)))
 
 
 @pytest.fixture(scope="module")
-def two_networks():
-    of = pendulum_problem()
+def two_network_space():
+    fit_problem = pendulum_problem()
     grafts = [Graft("joint.tau", ["joint.q", "joint.qd"], MLP(2, 1, hidden=(3,))) for _ in range(2)]
-    sim = Simulator(of.setup.sim.model, dt=DT, blueprint=Blueprint(*grafts))
-    setup = Setup(sim, of.setup.sensors)
+    sim = Simulator(fit_problem.setup.sim.model, dt=DT, blueprint=Blueprint(*grafts))
+    setup = Setup(sim, fit_problem.setup.sensors)
     return ParameterSpace(setup, [Free("joint.damping[*]", l1=0.5), Free("graft[*]")])
 
 
-def test_columns_and_networks_are_groups(two_networks):
-    layout = ThetaLayout(two_networks, ["run"])
+def test_columns_and_networks_are_groups(two_network_space):
+    layout = ThetaLayout(two_network_space, ["run"])
     penalty = sparsity_penalty(layout, Sparsity(inputs=2.0, grafts=3.0, groups=(((0,), 7.0),)))
     assert [weight for _, weight in penalty.groups] == [7.0, 2.0, 2.0, 2.0, 2.0, 3.0, 3.0]
     assert penalty.groups[0][0].tolist() == [0]
@@ -148,9 +148,9 @@ def test_columns_and_networks_are_groups(two_networks):
     assert penalty.l1[layout.names.index("joint.damping[joint0]")] == 0.5 == penalty.l1.sum()
 
 
-def test_the_neuralsim_penalty_on_first_and_upper_layers(two_networks):
-    layout = ThetaLayout(two_networks, ["run"])
-    sparsity = Sparsity(first_layer=0.2, upper_layers=0.3)
+def test_the_neuralsim_penalty_on_first_and_upper_layers(two_network_space):
+    layout = ThetaLayout(two_network_space, ["run"])
+    sparsity = Sparsity(first_layer=0.2, l2=0.3)
     penalty, squares = sparsity_penalty(layout, sparsity), l2_weights(layout, sparsity)
     for k, name in enumerate(layout.names):
         is_first, is_weight = ".weights[0]" in name, name.startswith("graft")
@@ -158,48 +158,50 @@ def test_the_neuralsim_penalty_on_first_and_upper_layers(two_networks):
         assert squares[k] == (0.3 if is_weight and not is_first else 0.0)
 
 
-def with_network(net):
-    of = pendulum_problem()
-    sim = Simulator(of.setup.sim.model, dt=DT, blueprint=Blueprint(Graft("joint.tau", ["joint.q", "joint.qd"], net)))
-    return ThetaLayout(ParameterSpace(Setup(sim, of.setup.sensors), [Free("graft[*]")]), ["run"])
+def network_layout(net):
+    fit_problem = pendulum_problem()
+    graft = Graft("joint.tau", ["joint.q", "joint.qd"], net)
+    sim = Simulator(fit_problem.setup.sim.model, dt=DT, blueprint=Blueprint(graft))
+    return ThetaLayout(ParameterSpace(Setup(sim, fit_problem.setup.sensors), [Free("graft[*]")]), ["run"])
 
 
-def test_inputs_of_an_equinox_perceptron_are_penalised():
-    layout = with_network(eqx.nn.MLP(2, 1, 3, 1, key=jax.random.key(0)))
+def test_inputs_of_an_equinox_mlp_are_penalised():
+    layout = network_layout(eqx.nn.MLP(2, 1, 3, 1, key=jax.random.key(0)))
     penalty = sparsity_penalty(layout, Sparsity(inputs=2.0))
     columns = [[layout.names[k] for k in which] for which, _ in penalty.groups]
     assert columns == [[f"graft[0].layers[0].weight[{k},{j}]" for k in range(3)] for j in range(2)]
 
 
 def test_per_run_weights_are_penalised():
-    of = pendulum_problem()
+    fit_problem = pendulum_problem()
     graft = Graft("joint.tau", ["joint.q", "joint.qd"], MLP(2, 1, hidden=(3,)))
-    setup = Setup(Simulator(of.setup.sim.model, dt=DT, blueprint=Blueprint(graft)), of.setup.sensors)
+    setup = Setup(Simulator(fit_problem.setup.sim.model, dt=DT, blueprint=Blueprint(graft)), fit_problem.setup.sensors)
     layout = ThetaLayout(ParameterSpace(setup, [Free("graft[*]", per="run")]), ["one", "two"])
-    sparsity = Sparsity(inputs=2.0, grafts=3.0, upper_layers=0.5)
+    sparsity = Sparsity(inputs=2.0, grafts=3.0, l2=0.5)
     assert [weight for _, weight in sparsity_penalty(layout, sparsity).groups] == [2.0] * 4 + [3.0] * 2
     assert l2_weights(layout, sparsity).sum() == 2 * 0.5 * (3 + 3 + 1)
 
 
-@pytest.mark.parametrize("kind", ["inputs", "first_layer", "upper_layers"])
+@pytest.mark.parametrize("kind", ["inputs", "first_layer", "l2"])
 def test_penalties_on_layers_that_do_not_exist_are_errors(kind):
-    layout = with_network(JointFriction(1))
+    layout = network_layout(JointFriction(1))
     sparsity_penalty(layout, Sparsity(**{kind: 1.0}))
-    layout = with_network(Plain(np.zeros(2)))
-    with pytest.raises(HybridsimError, match=f"sparsity of {kind} has no effect.*grafts="):
+    layout = network_layout(LawWithoutLayers(np.zeros(2)))
+    with pytest.raises(HybridsimError, match=rf"Sparsity\({kind}=…\) has no effect.*grafts="):
         sparsity_penalty(layout, Sparsity(**{kind: 1.0}))
     assert len(sparsity_penalty(layout, Sparsity(grafts=1.0)).groups) == 1
 
 
-@pytest.mark.parametrize("kind", ["inputs", "grafts", "first_layer", "upper_layers"])
+@pytest.mark.parametrize("kind", ["inputs", "grafts", "first_layer", "l2"])
 def test_penalties_on_networks_are_errors_if_none_is_free(kind):
     with pytest.raises(HybridsimError, match="no parameter of a network is free"):
         sparsity_penalty(pendulum_problem().layout(), Sparsity(**{kind: 1.0}))
 
 
 def test_a_named_group_is_penalised_as_a_whole():
-    of = pendulum_problem([Free(f"joint.{name}[*]", l1=0.5, group="losses") for name in ("damping", "friction")])
-    penalty = sparsity_penalty(of.layout(), Sparsity())
+    free_parameters = [Free(f"joint.{name}[*]", l1=0.5, group="losses") for name in ("damping", "friction")]
+    fit_problem = pendulum_problem(free_parameters)
+    penalty = sparsity_penalty(fit_problem.layout(), Sparsity())
     assert not penalty.l1.any()
     ((which, weight),) = penalty.groups
     assert which.tolist() == [0, 1] and weight == 0.5
@@ -207,10 +209,11 @@ def test_a_named_group_is_penalised_as_a_whole():
 
 def test_a_fit_sets_unneeded_parameters_to_zero():
     """Noise causes a small lateral gravity in the estimate, which a penalty sets to exactly zero."""
-    frees = [Free("joint.damping[*]", bounds=(0, 1), initial=0.05), Free("gravity.x", initial=0.2, scale=1.0)]
-    unpenalised = pendulum_problem(frees, damping=0.1, noise=1e-3)
-    penalised = pendulum_problem([frees[0], replace(frees[1], l1=300.0)], damping=0.1, noise=1e-3)
-    dense, sparse = (of.space.values(fit(of, [Stage(window=0.5)]).theta) for of in (unpenalised, penalised))
+    free_parameters = [Free("joint.damping[*]", bounds=(0, 1), initial=0.05), Free("gravity.x", initial=0.2, scale=1.0)]
+    unpenalised = pendulum_problem(free_parameters, damping=0.1, noise=1e-3)
+    penalised = pendulum_problem([free_parameters[0], replace(free_parameters[1], l1=300.0)], damping=0.1, noise=1e-3)
+    stage = Stage(window=0.5)
+    dense, sparse = (each.space.values(fit(each, [stage]).theta) for each in (unpenalised, penalised))
     assert 1e-6 < abs(dense["gravity.x"]) < 0.05
     assert sparse["gravity.x"] == 0.0
     assert sparse["joint.damping[joint0]"] == pytest.approx(0.1, rel=0.05)

@@ -15,7 +15,7 @@ def phi():
 
 @pytest.fixture(scope="module")
 def bodies(phi):
-    return ConsistentInertias.of(four_joint_arm(), phi, np.ones(4, dtype=bool))
+    return ConsistentInertias.from_model(four_joint_arm(), phi, np.ones(4, dtype=bool))
 
 
 def test_parameters_invert_pseudo_inertias(bodies, phi):
@@ -59,8 +59,8 @@ def test_constrained_least_squares_is_better_than_projection(bodies, phi):
     x[-1] = -1.0
     right = gram @ x
 
-    def cost(of):
-        y = (of - nominal) / scales
+    def cost(values):
+        y = (values - nominal) / scales
         return 0.5 * y @ gram @ y - right @ y
 
     found = consistent_least_squares(bodies, gram, right, nominal, scales)

@@ -16,7 +16,7 @@ from hybridsim.identify.problem import Stage
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.params.free import Free
 from hybridsim.robots import BUILT_IN
-from support.fit_problems import objective_at_true_states, problem, run_solver, simulate_recording
+from support.fit_problems import build_fit_problem, objective_at_true_states, run_solver, simulate_recording
 
 INITIAL_FACTORS = (1.1, 0.8, 1.05, 0.85, 1.2)
 """Initial values relative to the true values."""
@@ -38,7 +38,7 @@ class Case:
     fixed_initial_states: bool = False
     slow: bool = False
     settings: dict = field(default_factory=dict)
-    """Of the simulator."""
+    """Settings of the simulator."""
 
 
 CASES = {
@@ -77,20 +77,20 @@ def test_parameters_are_recovered(name):
     topology, actuators = sim.model.topology, sim.model.actuator.names
     channels = {f"q {place}": f"joint.q[{place}]" for place in topology.coordinate_names}
     t = np.arange(case.steps) * case.dt
-    drives = {
+    commands = {
         actuator: case.force * np.sin((7.0 + 3.0 * k) * t + k) for k, actuator in enumerate(actuators) if case.force
     }
     q = sim.model.home if case.q is None else case.q
-    run = simulate_recording(sim, q, case.qd, steps=case.steps, channels=channels, drives=drives)
-    true = problem(sim, channels, [Free(name) for name in case.free], [run], commands=list(drives))
-    values = true.space.values(true.space.initial)
-    frees = [Free(name, initial=values[name] * INITIAL_FACTORS[k]) for k, name in enumerate(case.free)]
-    fitted = problem(sim, channels, frees, [run], commands=list(drives))
+    run = simulate_recording(sim, q, case.qd, steps=case.steps, channels=channels, commands=commands)
+    true_problem = build_fit_problem(sim, channels, [Free(name) for name in case.free], [run], commands=list(commands))
+    values = true_problem.space.values(true_problem.space.initial)
+    free_parameters = [Free(name, initial=values[name] * INITIAL_FACTORS[k]) for k, name in enumerate(case.free)]
+    fit_problem = build_fit_problem(sim, channels, free_parameters, [run], commands=list(commands))
     if case.fixed_initial_states:
-        objective = objective_at_true_states(fitted, Stage(window=case.window, initial_states="measured"))
+        objective = objective_at_true_states(fit_problem, Stage(window=case.window, initial_states="measured"))
     else:
-        objective, _ = fitted.objective(Stage(window=case.window))
-    state = run_solver(LevenbergMarquardt(), objective, objective.point(fitted.space.initial))
-    found = fitted.space.values(state.point.theta[0])
+        objective, _ = fit_problem.objective(Stage(window=case.window))
+    state = run_solver(LevenbergMarquardt(), objective, objective.point(fit_problem.space.initial))
+    found = fit_problem.space.values(state.point.theta[0])
     assert found == pytest.approx(values, rel=1e-6)
     assert state.cost[0] < 1e-9

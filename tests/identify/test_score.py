@@ -5,76 +5,79 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from hybridsim.core.errors import HybridsimError
 from hybridsim.data.derivative import derivative
 from hybridsim.data.recording import Recording
 from hybridsim.identify.score import Score, score_predictions, score_windows
 from hybridsim.params.free import Free
-from support.fit_problems import double_pendulum_problem, problem
+from support.fit_problems import build_fit_problem, double_pendulum_problem
 
 TRUE_VALUES = np.array([0.05, 0.02, 0.7])
 
 
 @pytest.fixture(scope="module")
-def links():
+def fit_problem():
     return double_pendulum_problem()
 
 
-def score_of(of, theta, window) -> Score:
-    return score_windows(of, theta, of.train, window).scores[0]
+def score_of(fit_problem, theta, window) -> Score:
+    return score_windows(fit_problem, theta, fit_problem.train, window).scores[0]
 
 
-def theta_of(links, values) -> np.ndarray:
+def theta_of(fit_problem, values) -> np.ndarray:
     """θ from parameter values."""
-    unit = [links.space.values(np.eye(3)[k])[name] for k, name in enumerate(links.space.names)]
+    unit = [fit_problem.space.values(np.eye(3)[k])[name] for k, name in enumerate(fit_problem.space.names)]
     return np.asarray(values) / unit
 
 
 @pytest.mark.parametrize(
     "score",
     [
-        lambda of, theta: score_of(of, theta, 0.3),
-        lambda of, theta: score_of(of, theta, None),
-        lambda of, theta: score_predictions(of, theta, of.train, history=0.1, horizon=0.2).scores[0],
+        lambda problem, theta: score_of(problem, theta, 0.3),
+        lambda problem, theta: score_of(problem, theta, None),
+        lambda problem, theta: score_predictions(
+            problem, theta, problem.train, initialization_time=0.1, horizon=0.2
+        ).scores[0],
     ],
-    ids=["explained", "explained whole", "predicted"],
+    ids=["reconstructed", "reconstructed whole", "predicted"],
 )
-def test_the_true_parameters_have_no_error_and_errors_increase(links, score):
-    scores = [score(links, theta_of(links, TRUE_VALUES * (1.0 + off))) for off in (0.0, 0.05, 0.2)]
-    assert scores[0].worst < 1e-8 and not any(one.diverged for one in scores)
+def test_the_true_parameters_have_no_error_and_errors_increase(fit_problem, score):
+    scores = [score(fit_problem, theta_of(fit_problem, TRUE_VALUES * (1.0 + off))) for off in (0.0, 0.05, 0.2)]
+    assert scores[0].worst < 1e-8 and not any(one.diverged_count for one in scores)
     assert scores[0].median < scores[1].median < scores[2].median
     assert scores[1].worst > 1e-5
 
 
-def test_predictions_have_larger_errors_than_fitted_windows(links):
-    theta = theta_of(links, TRUE_VALUES * 1.2)
-    after = score_predictions(links, theta, links.train, history=0.1, horizon=0.2).scores[0]
-    assert after.mean > 2.0 * score_of(links, theta, 0.3).mean
+def test_predictions_have_larger_errors_than_fitted_windows(fit_problem):
+    theta = theta_of(fit_problem, TRUE_VALUES * 1.2)
+    after = score_predictions(fit_problem, theta, fit_problem.train, initialization_time=0.1, horizon=0.2).scores[0]
+    assert after.mean > 2.0 * score_of(fit_problem, theta, 0.3).mean
 
 
 def test_errors_of_the_true_parameters_are_the_noise():
-    noisy = double_pendulum_problem(noise=2e-3)
-    found = score_of(noisy, theta_of(noisy, TRUE_VALUES), None)
+    noisy_problem = double_pendulum_problem(noise=2e-3)
+    found = score_of(noisy_problem, theta_of(noisy_problem, TRUE_VALUES), None)
     # three runs of 122 samples, minus four degrees of freedom of each initial state
     assert found.mean == pytest.approx(2e-3, rel=0.1)
     assert set(found.channel_rms) == {"q0", "q1"} and found.channel_rms["q0"] == pytest.approx(2e-3, rel=0.2)
 
 
-def test_values_outside_of_the_bounds_are_scored_without_clipping(links):
-    inside = score_of(links, links.space.upper, 0.3)
-    outside = score_of(links, 1.5 * links.space.upper, 0.3)
+def test_values_outside_of_the_bounds_are_scored_without_clipping(fit_problem):
+    inside = score_of(fit_problem, fit_problem.space.upper, 0.3)
+    outside = score_of(fit_problem, 1.5 * fit_problem.space.upper, 0.3)
     assert outside.mean > 1.05 * inside.mean
 
 
-def test_windows_that_diverge_are_counted(links):
-    found = score_of(links, theta_of(links, [1e7, 1e7, 0.7]), 0.3)
-    assert found.diverged == 6 and found.rms.shape == (0, 2)
+def test_windows_that_diverge_are_counted(fit_problem):
+    found = score_of(fit_problem, theta_of(fit_problem, [1e7, 1e7, 0.7]), 0.3)
+    assert found.diverged_count == 6 and found.rms.shape == (0, 2)
 
 
-def test_a_diverging_window_does_not_affect_the_others(links):
-    t = links.train[0].series["q0"].t
+def test_a_diverging_window_does_not_affect_the_others(fit_problem):
+    t = fit_problem.train[0].series["q0"].t
     broken = Recording.from_arrays("broken", t, {"q0": 1e11 + t, "q1": t})
-    found = score_windows(links, theta_of(links, TRUE_VALUES), [*links.train, broken], 0.3).scores[0]
-    assert found.diverged == 2 and len(found.rms) == 6 and found.window_rms.max() < 1e-8
+    found = score_windows(fit_problem, theta_of(fit_problem, TRUE_VALUES), [*fit_problem.train, broken], 0.3).scores[0]
+    assert found.diverged_count == 2 and len(found.rms) == 6 and found.window_rms.max() < 1e-8
     # divergence must not improve a score
     assert found.worst == np.inf
 
@@ -87,20 +90,33 @@ def test_summaries():
 
 
 def test_estimated_velocities_do_not_leak_later_samples_into_predictions():
-    of = double_pendulum_problem()
+    fit_problem = double_pendulum_problem()
     channels = {"q0": "joint.q[joint0]", "q1": "joint.q[joint1]", "rate": "joint.qd[joint0]"}
 
     def with_estimated_rate(run: Recording, jump: float) -> Recording:
         t = run.series["q0"].t
         columns = {name: run.series[name].values + jump * (t > 0.1 + 1e-6) for name in ("q0", "q1")}
         found = Recording.from_arrays(run.name, t, columns)
-        rate = replace(derivative(found.series["q0"], window=9), name="rate")
+        rate = replace(derivative(found.series["q0"], filter_window=9), name="rate")
         return replace(found, series={**found.series, "rate": rate})
 
     rows = []
     for jump in (0.0, 0.3):
-        runs = [with_estimated_rate(of.train[0], jump)]
-        both = problem(of.setup.sim, channels, [Free("joint.damping[*]", bounds=(0, 1))], runs)
-        rows.append(score_predictions(both, both.space.initial, runs, history=0.1, horizon=0.2).point)
+        runs = [with_estimated_rate(fit_problem.train[0], jump)]
+        problem_with_rate = build_fit_problem(
+            fit_problem.setup.sim, channels, [Free("joint.damping[*]", bounds=(0, 1))], runs
+        )
+        theta = problem_with_rate.space.initial
+        rows.append(score_predictions(problem_with_rate, theta, runs, initialization_time=0.1, horizon=0.2).point)
     # the first window must not depend on the jump, except through the solver's initial guess
     np.testing.assert_allclose(rows[0].qd[0, 0], rows[1].qd[0, 0], atol=1e-6)
+
+
+def test_predictions_are_scored_after_the_interval_of_the_initial_state(fit_problem):
+    thetas = np.stack([fit_problem.space.initial, theta_of(fit_problem, TRUE_VALUES)])
+    found = score_predictions(fit_problem, thetas, fit_problem.train, initialization_time=0.2, horizon=0.3)
+    w = found.objective.windows
+    times = w.time_in_steps * w.dt
+    assert times[w.weight > 0.0].min() > 0.2 and np.all(found.residual_rms[1] < found.residual_rms[0])
+    with pytest.raises(HybridsimError, match=r"no run is long enough to predict 1 s from the preceding 2 s"):
+        score_predictions(fit_problem, thetas, fit_problem.train, initialization_time=2.0, horizon=1.0)

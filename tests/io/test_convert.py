@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from hybridsim.core.errors import ModelError
+from hybridsim.core.errors import FileError, ModelError
 from hybridsim.io.convert import convert
 from hybridsim.robots import acrobot, quadruped
 
@@ -29,16 +29,16 @@ def test_other_extensions_are_rejected(name, tmp_path):
 
 
 def test_missing_folder(tmp_path):
-    with pytest.raises(ModelError, match="cannot write"):
+    with pytest.raises(FileError, match="cannot write"):
         convert(acrobot(), tmp_path / "missing" / "m.urdf")
 
 
-@pytest.mark.parametrize("ending", ["urdf", "xml"])
-def test_models_of_jax_arrays_give_the_same_file(ending, tmp_path):
+@pytest.mark.parametrize("extension", ["urdf", "xml"])
+def test_models_of_jax_arrays_give_the_same_file(extension, tmp_path):
     model = quadruped()
-    notes = convert(model, tmp_path / f"a.{ending}")
-    assert convert(jax.tree.map(jnp.asarray, model), tmp_path / f"b.{ending}") == notes
-    assert (tmp_path / f"a.{ending}").read_bytes() == (tmp_path / f"b.{ending}").read_bytes()
+    notes = convert(model, tmp_path / f"a.{extension}")
+    assert convert(jax.tree.map(jnp.asarray, model), tmp_path / f"b.{extension}") == notes
+    assert (tmp_path / f"a.{extension}").read_bytes() == (tmp_path / f"b.{extension}").read_bytes()
 
 
 def test_an_existing_file_is_replaced(tmp_path):
@@ -49,12 +49,12 @@ def test_an_existing_file_is_replaced(tmp_path):
     assert list(tmp_path.iterdir()) == [out]
 
 
-@pytest.mark.parametrize("ending", ["urdf", "xml"])
-def test_swapped_limits_are_noted(ending, tmp_path):
+@pytest.mark.parametrize("extension", ["urdf", "xml"])
+def test_swapped_limits_are_noted(extension, tmp_path):
     model = acrobot()
     swapped = (np.full(2, 1.0), np.full(2, -1.0))
     model = eqx.tree_at(lambda m: (m.joint.lower, m.joint.upper), model, swapped)
     notes = [
-        note for note in convert(model, tmp_path / f"m.{ending}") if "the lower limit exceeds the upper limit" in note
+        note for note in convert(model, tmp_path / f"m.{extension}") if "lower limits exceed the upper limits" in note
     ]
     assert len(notes) == 1 and all(repr(name) in notes[0] for name in model.topology.joint_names)

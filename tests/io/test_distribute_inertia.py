@@ -5,7 +5,7 @@ from functools import reduce
 import numpy as np
 import pytest
 
-from hybridsim.io.distribute_inertia import Part, distribute_change
+from hybridsim.io.distribute_inertia import Part, distribute_inertia
 from hybridsim.model.builder import pose
 from hybridsim.model.inertial import Inertial, solid_box
 from hybridsim.model.specs import Source, identity_pose
@@ -18,8 +18,8 @@ PARTS = [LEG, TOE, FRAME]
 
 
 def total(inertials: list[Inertial], parts: list[Part]) -> Inertial:
-    moved = [inertial.transform(part.X_BP) for inertial, part in zip(inertials, parts, strict=True)]
-    return reduce(Inertial.__add__, moved, Inertial())
+    transformed = [inertial.transform(part.X_BP) for inertial, part in zip(inertials, parts, strict=True)]
+    return reduce(Inertial.__add__, transformed, Inertial())
 
 
 BEFORE = total([part.inertial for part in PARTS], PARTS)
@@ -37,14 +37,15 @@ def assert_equal(actual: Inertial, expected: Inertial) -> None:
 
 def test_the_first_part_absorbs_a_feasible_change():
     after = BEFORE + Inertial(0.05, np.array([0.0, 0.0, -0.1]), 1e-4 * np.eye(3))
-    leg, toe, frame = distribute_change(PARTS, BEFORE, after, is_consistent)
+    leg, toe, frame = distribute_inertia(PARTS, BEFORE, after, is_consistent)
     assert toe is TOE.inertial and frame is FRAME.inertial
     assert_equal(total([leg, toe, frame], PARTS), after)
 
 
 def test_another_part_absorbs_the_change_if_the_first_cannot():
     after = BEFORE + Inertial(0.05, np.array([0.0, 0.0, -0.1]), 1e-4 * np.eye(3))
-    leg, toe, frame = distribute_change(PARTS, BEFORE, after, lambda k, inertial: k != 0 and is_consistent(k, inertial))
+    parts = distribute_inertia(PARTS, BEFORE, after, lambda k, inertial: k != 0 and is_consistent(k, inertial))
+    leg, toe, frame = parts
     assert leg is LEG.inertial and frame is FRAME.inertial
     assert_equal(total([leg, toe, frame], PARTS), after)
 
@@ -60,7 +61,7 @@ def test_another_part_absorbs_the_change_if_the_first_cannot():
     ids=["lighter", "less mass", "less inertia", "another shape"],
 )
 def test_all_parts_are_scaled_if_none_can_absorb_the_change(after):
-    new = distribute_change(PARTS, BEFORE, after, is_consistent)
+    new = distribute_inertia(PARTS, BEFORE, after, is_consistent)
     assert new is not None
     assert_equal(total(new, PARTS), after)
     assert new[0].mass / new[1].mass == pytest.approx(LEG.inertial.mass / TOE.inertial.mass)
@@ -69,7 +70,7 @@ def test_all_parts_are_scaled_if_none_can_absorb_the_change(after):
 
 def test_scaling_does_not_move_the_centres_of_mass():
     after = Inertial(0.25 * BEFORE.mass, BEFORE.com, 0.25 * BEFORE.inertia)
-    new = distribute_change(PARTS, BEFORE, after, is_consistent)
+    new = distribute_inertia(PARTS, BEFORE, after, is_consistent)
     assert new is not None
     for part, scaled in zip(PARTS, new, strict=True):
         np.testing.assert_array_equal(scaled.com, part.inertial.com)
@@ -88,14 +89,14 @@ def test_scaling_does_not_move_the_centres_of_mass():
     ids=["none", "negative", "impossible", "nan", "infinite"],
 )
 def test_inconsistent_mass_properties_are_infeasible(after):
-    assert distribute_change(PARTS, BEFORE, after, is_consistent) is None
+    assert distribute_inertia(PARTS, BEFORE, after, is_consistent) is None
 
 
 def test_flat_bodies_cannot_be_stretched():
     flat = [Part(Inertial(1.0, np.zeros(3), np.diag([1.0, 1.0, 2.0])), identity_pose()), FRAME]
     before = flat[0].inertial
-    assert distribute_change(flat, before, Inertial(1.0, np.zeros(3), np.eye(3)), lambda k, _: False) is None
-    larger = distribute_change(
+    assert distribute_inertia(flat, before, Inertial(1.0, np.zeros(3), np.eye(3)), lambda k, _: False) is None
+    larger = distribute_inertia(
         flat, before, Inertial(1.0, np.zeros(3), 2.0 * before.inertia), lambda k, i: i is not before
     )
     assert larger is not None

@@ -1,4 +1,4 @@
-"""One way to write parameters back, whatever the format: read again before it reaches the disk."""
+"""Export to URDF and MJCF through one function, which reads the new file back before it is written to disk."""
 
 import equinox as eqx
 import jax

@@ -1,4 +1,4 @@
-"""Hulls of meshes: a box's mesh collides as the box, and few corners span nearly all of a round one."""
+"""Convex hulls of meshes: that of a box has the contacts of the box, and few vertices approximate that of a sphere."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -43,50 +43,50 @@ def _volume(points: np.ndarray, faces) -> float:
     return float(np.sum(a * np.cross(b, c)) / 6.0)
 
 
-def _reach(points: np.ndarray, directions: np.ndarray) -> np.ndarray:
-    """How far points reach along directions: their support function."""
+def _support_function(points: np.ndarray, directions: np.ndarray) -> np.ndarray:
+    """Support function of points, for several directions."""
     return (directions @ points.T).max(axis=1)
 
 
-def _box_mesh(folder, name: str) -> hybridsim.Model:
-    """A box's mesh: stretched in the file, subdivided, and scaled back."""
+def _model_with_box_mesh(folder, name: str) -> hybridsim.Model:
+    """The scene with a box mesh: stretched in the file, subdivided, and scaled back."""
     box = trimesh.creation.box(extents=2.0 * HALF * [2.0, 1.0, 0.5]).subdivide().subdivide()
     return with_hulls(_scene("mesh", (0.5, 1.0, 2.0), mesh_file=_write(folder, box, name)))
 
 
 @pytest.mark.parametrize("name", ["box.stl", "box.obj", "box.ply", "box.OFF"])
 def test_the_hull_of_a_box_has_its_vertices(tmp_path, name):
-    model = _box_mesh(tmp_path, name)
+    model = _model_with_box_mesh(tmp_path, name)
     info = model.geometry.infos[0]
-    assert len(model.geometry.data[info.data]) == 8 and len(info.faces) == 12
-    assert np.allclose(np.abs(model.geometry.data[info.data]), HALF, atol=1e-7)
-    assert _volume(model.geometry.data[info.data], info.faces) == pytest.approx(8.0 * HALF.prod(), rel=1e-6)
+    assert len(model.geometry.data[info.data_index]) == 8 and len(info.faces) == 12
+    assert np.allclose(np.abs(model.geometry.data[info.data_index]), HALF, atol=1e-7)
+    assert _volume(model.geometry.data[info.data_index], info.faces) == pytest.approx(8.0 * HALF.prod(), rel=1e-6)
 
 
 def test_the_mesh_of_a_box_collides_like_the_box(tmp_path):
-    mesh, as_box = _box_mesh(tmp_path, "box.obj"), _scene("box", HALF)
+    mesh, as_box = _model_with_box_mesh(tmp_path, "box.obj"), _scene("box", HALF)
 
     def contacts(model, names):
-        watched = find_candidates(model, only=[f"thing|{name}" for name in names])
-        return jax.jit(lambda X: detect(model.geometry, X, watched)), watched
+        candidates = find_candidates(model, only=[f"thing|{name}" for name in names])
+        return jax.jit(lambda X: detect(model.geometry, X, candidates)), candidates
 
     names = ["floor", "ball", "table"]
-    (of_mesh, list_mesh), (of_box, list_box) = contacts(mesh, names), contacts(as_box, names)
+    (mesh_contacts, mesh_candidates), (box_contacts, box_candidates) = contacts(mesh, names), contacts(as_box, names)
     rng = np.random.default_rng(0)
     for k in range(30):
         # near each of the three in turn
         p = np.array([[0.0, 0.0, 0.2], [0.2, 0.0, 0.3], [0.0, 0.5, 0.4]])[k % 3] + 0.05 * rng.normal(size=3)
         X_WB = Pose(Rotation.random(rng=rng).as_matrix()[None], p[None])
-        ours, expected = of_mesh(X_WB), of_box(X_WB)
+        ours, expected = mesh_contacts(X_WB), box_contacts(X_WB)
         for name in names:
-            rows = [i for i, j in enumerate(list_mesh.pair_indices) if name in list_mesh.pairs[j].name]
-            others = [i for i, j in enumerate(list_box.pair_indices) if name in list_box.pairs[j].name]
-            gap, wanted = np.asarray(ours.gap)[rows].min(), np.asarray(expected.gap)[others].min()
+            rows = [i for i, j in enumerate(mesh_candidates.pair_indices) if name in mesh_candidates.pairs[j].name]
+            others = [i for i, j in enumerate(box_candidates.pair_indices) if name in box_candidates.pairs[j].name]
+            gap, expected_gap = np.asarray(ours.gap)[rows].min(), np.asarray(expected.gap)[others].min()
             if name != "table":
-                assert gap == pytest.approx(wanted, abs=1e-6)
-            elif wanted < 0.0:
-                # edges near the margin may count for the one and not for the other
-                assert gap == pytest.approx(wanted, abs=1e-3)
+                assert gap == pytest.approx(expected_gap, abs=1e-6)
+            elif expected_gap < 0.0:
+                # near the margin, a contact of an edge may exist in one model only
+                assert gap == pytest.approx(expected_gap, abs=1e-3)
 
 
 def test_vertices_are_in_the_frame_of_the_shape(tmp_path):
@@ -112,18 +112,18 @@ def test_the_hull_of_a_nonconvex_mesh_is_convex(tmp_path):
 )
 def test_more_vertices_give_a_better_approximation(make):
     mesh = make(radius=0.3, height=0.5) if make is not trimesh.creation.icosphere else make(subdivisions=3)
-    corners = np.asarray(mesh.convex_hull.vertices)
+    vertices = np.asarray(mesh.convex_hull.vertices)
     directions = np.random.default_rng(0).normal(size=(3000, 3))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    full = _reach(corners, directions)
+    full = _support_function(vertices, directions)
     errors = []
     for count in (4, 8, 16, 32):
-        vertices = reduce_hull(corners, count)
-        assert len(vertices) == min(count, len(corners)) and len(np.unique(vertices, axis=0)) == len(vertices)
-        assert {tuple(p) for p in vertices} <= {tuple(p) for p in corners}
-        errors.append((full - _reach(vertices, directions)).max())
+        reduced = reduce_hull(vertices, count)
+        assert len(reduced) == min(count, len(vertices)) and len(np.unique(reduced, axis=0)) == len(reduced)
+        assert {tuple(p) for p in reduced} <= {tuple(p) for p in vertices}
+        errors.append((full - _support_function(reduced, directions)).max())
     assert all(b <= a + 1e-12 for a, b in pairwise(errors)) and errors[-1] < 0.5 * errors[0]
-    assert errors[-1] < 0.08 * np.ptp(corners, axis=0).max()
+    assert errors[-1] < 0.08 * np.ptp(vertices, axis=0).max()
 
 
 def test_number_of_vertices_is_bounded(tmp_path):
@@ -145,18 +145,18 @@ def test_hulls_of_the_same_mesh_are_shared(tmp_path):
     model.add_geom("b0", "points", (0.0,), data=np.zeros((2, 3)))
     before = model.build()
     after = hybridsim.with_hulls(before)
-    assert [info.data for info in after.geometry.infos] == [1, 1, 2, 0]
+    assert [info.data_index for info in after.geometry.infos] == [1, 1, 2, 0]
     assert np.allclose(2.0 * after.geometry.data[1], after.geometry.data[2])
     # the original model is unchanged, and existing hulls are preserved
-    assert [info.data for info in before.geometry.infos] == [-1, -1, -1, 0]
+    assert [info.data_index for info in before.geometry.infos] == [-1, -1, -1, 0]
     again = with_hulls(after)
     assert again.geometry.infos == after.geometry.infos and len(again.geometry.data) == 3
 
 
 def test_visual_meshes_need_no_hull():
-    seen = _scene("mesh", (1, 1, 1), mesh_file="nowhere.stl", group=0, mask=0)
-    assert with_hulls(seen).geometry.infos[0].data == -1
-    named = replace(seen, geometry=replace(seen.geometry, explicit_pairs=(("thing", "floor"),)))
+    visual = _scene("mesh", (1, 1, 1), mesh_file="nowhere.stl", group=0, mask=0)
+    assert with_hulls(visual).geometry.infos[0].data_index == -1
+    named = replace(visual, geometry=replace(visual.geometry, explicit_pairs=(("thing", "floor"),)))
     with pytest.raises(ModelError, match="shape 'thing' has no convex hull"):
         with_hulls(named)
 
@@ -174,7 +174,7 @@ def test_all_errors_are_reported_together(tmp_path):
         with_hulls(model.build())
     problems = caught.value.problems
     assert [p.element for p in problems] == [f"m{k}" for k in range(5)]
-    assert [p.file for p in problems] == files and {p.code for p in problems} == {"mesh.solid"}
+    assert [p.file for p in problems] == files and {p.code for p in problems} == {"mesh.unusable"}
     for problem, words in zip(
         problems,
         ("no mesh file", "missing.stl", "broken.stl", "not in a supported mesh format", "is flat"),
@@ -199,4 +199,4 @@ def test_models_from_files(tmp_path):
 </link></robot>""")
     model = with_hulls(hybridsim.load_model(tmp_path / "part.urdf", base="free"))
     (info,) = model.geometry.infos
-    assert info.shape is Shape.MESH and np.allclose(np.abs(model.geometry.data[info.data]), HALF, atol=1e-6)
+    assert info.shape is Shape.MESH and np.allclose(np.abs(model.geometry.data[info.data_index]), HALF, atol=1e-6)

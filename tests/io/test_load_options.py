@@ -17,5 +17,5 @@ def test_invalid_values_are_rejected(wrong):
 
 def test_spelling_of_options():
     assert option_hint("base", "free") == "base='free' (--base free)"
-    assert option_hint("allowed", ["a", "b"]) == "allowed=['a', 'b'] (--allowed a b)"
+    assert option_hint("allowed_folders", ["a", "b"]) == "allowed_folders=['a', 'b'] (--allowed-folders a b)"
     assert option_hint("packages", {"arm": "x/arm"}) == "packages={'arm': 'x/arm'} (--packages arm x/arm)"

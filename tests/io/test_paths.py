@@ -22,13 +22,13 @@ def package(tmp_path) -> Path:
     return tmp_path / "arm"
 
 
-def resolved(uri, model, **options) -> Path:
+def resolve(uri, model, **options) -> Path:
     path = resolve_uri(uri, model, **options)
     assert isinstance(path, Path), path
     return path
 
 
-def code(uri, model, **options) -> str:
+def problem_code(uri, model, **options) -> str:
     problem = resolve_uri(uri, model, **options)
     assert isinstance(problem, Problem), problem
     assert problem.fix
@@ -37,40 +37,40 @@ def code(uri, model, **options) -> str:
 
 def test_relative_paths(package):
     model = package / "urdf" / "arm.urdf"
-    assert resolved("near.stl", model) == package / "urdf" / "near.stl"
-    assert resolved("./near.stl", model) == package / "urdf" / "near.stl"
-    assert resolved("..\\meshes\\link.stl", model) == package / "meshes" / "link.stl"
-    assert resolved("../meshes/link.stl", model) == package / "meshes" / "link.stl"
-    assert resolved("file://near.stl", model) == package / "urdf" / "near.stl"
+    assert resolve("near.stl", model) == package / "urdf" / "near.stl"
+    assert resolve("./near.stl", model) == package / "urdf" / "near.stl"
+    assert resolve("..\\meshes\\link.stl", model) == package / "meshes" / "link.stl"
+    assert resolve("../meshes/link.stl", model) == package / "meshes" / "link.stl"
+    assert resolve("file://near.stl", model) == package / "urdf" / "near.stl"
 
 
 def test_relative_model_file(package, monkeypatch):
     monkeypatch.chdir(package / "urdf")
-    assert resolved("../meshes/link.stl", "arm.urdf") == package / "meshes" / "link.stl"
-    assert resolved("package://arm/meshes/link.stl", "arm.urdf") == package / "meshes" / "link.stl"
+    assert resolve("../meshes/link.stl", "arm.urdf") == package / "meshes" / "link.stl"
+    assert resolve("package://arm/meshes/link.stl", "arm.urdf") == package / "meshes" / "link.stl"
 
 
 def test_package_manifest_marks_the_root(package):
     model = package / "models" / "v2" / "arm.urdf"
     model.parent.mkdir(parents=True)
-    assert code("../../meshes/link.stl", model) == "mesh.outside"
+    assert problem_code("../../meshes/link.stl", model) == "mesh.outside"
     (package / "package.xml").write_text("<package/>")
-    assert resolved("../../meshes/link.stl", model) == package / "meshes" / "link.stl"
+    assert resolve("../../meshes/link.stl", model) == package / "meshes" / "link.stl"
 
 
 def test_absolute_paths_inside_are_accepted(package):
     model, mesh = package / "urdf" / "arm.urdf", package / "meshes" / "link.stl"
-    assert resolved(str(mesh), model) == mesh
-    assert resolved(f"file://{mesh}", model) == mesh
+    assert resolve(str(mesh), model) == mesh
+    assert resolve(f"file://{mesh}", model) == mesh
 
 
 def test_packages(package):
     model, mesh = package / "urdf" / "arm.urdf", package / "meshes" / "link.stl"
-    assert resolved("package://arm/meshes/link.stl", model) == mesh
-    assert resolved("model://arm/meshes/link.stl", model) == mesh
-    assert resolved("package://meshes/link.stl", model) == mesh
-    assert resolved("package://robot/link.stl", model, packages={"robot": package / "meshes"}) == mesh
-    assert resolved("package://arm_extra/x.stl", model) == package.parent / "arm_extra" / "x.stl"
+    assert resolve("package://arm/meshes/link.stl", model) == mesh
+    assert resolve("model://arm/meshes/link.stl", model) == mesh
+    assert resolve("package://meshes/link.stl", model) == mesh
+    assert resolve("package://robot/link.stl", model, packages={"robot": package / "meshes"}) == mesh
+    assert resolve("package://arm_extra/x.stl", model) == package.parent / "arm_extra" / "x.stl"
 
 
 @pytest.mark.parametrize(
@@ -94,12 +94,12 @@ def test_packages(package):
     ],
 )
 def test_rejected_paths(package, uri, expected):
-    assert code(uri, package / "urdf" / "arm.urdf") == expected
+    assert problem_code(uri, package / "urdf" / "arm.urdf") == expected
 
 
 def test_a_folder_can_be_allowed(package):
     model = package / "urdf" / "arm.urdf"
-    path = resolved("../../secret.stl", model, allowed=[package.parent])
+    path = resolve("../../secret.stl", model, allowed_folders=[package.parent])
     assert path == package.parent / "secret.stl"
 
 
@@ -108,7 +108,7 @@ def test_allowing_a_folder_is_suggested_for_model_files_only(package):
     problem = resolve_uri("../../secret.stl", model)
     assert isinstance(problem, Problem)
     folder = str(package.parent)
-    assert problem.fix.endswith(f"or allow its folder: allowed=[{folder!r}] (--allowed {folder})")
+    assert problem.fix.endswith(f"or allow its folder: allowed_folders=[{folder!r}] (--allowed-folders {folder})")
     for uri in ("/etc/passwd", "../../nothing.stl"):
         problem = resolve_uri(uri, model)
         assert isinstance(problem, Problem) and problem.fix == "copy the file into the model's folder"
@@ -118,8 +118,8 @@ def test_symbolic_links_to_outside_are_rejected(package):
     model = package / "urdf" / "arm.urdf"
     (package / "meshes" / "link2.stl").symlink_to(package.parent / "secret.stl")
     (package / "meshes" / "loop.stl").symlink_to(package / "meshes" / "loop.stl")
-    assert code("../meshes/link2.stl", model) == "mesh.outside"
-    assert code("../meshes/loop.stl", model) == "mesh.missing"
+    assert problem_code("../meshes/link2.stl", model) == "mesh.outside"
+    assert problem_code("../meshes/loop.stl", model) == "mesh.missing"
 
 
 def test_a_symbolic_link_to_a_model_finds_meshes_next_to_it(package, tmp_path):
@@ -127,7 +127,7 @@ def test_a_symbolic_link_to_a_model_finds_meshes_next_to_it(package, tmp_path):
     other.mkdir()
     (other / "arm.urdf").symlink_to(package / "urdf" / "arm.urdf")
     (other / "local.stl").write_text("solid")
-    assert resolved("local.stl", other / "arm.urdf") == other / "local.stl"
+    assert resolve("local.stl", other / "arm.urdf") == other / "local.stl"
 
 
 def test_misspelt_names_are_suggested(package):

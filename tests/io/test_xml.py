@@ -43,7 +43,7 @@ class TestLocations:
 
     def test_attributes_and_children(self):
         root = parse(b'<r><a n=" 1 &amp; 2 "/><b/><a n="3"/></r>', "f")
-        assert [e.get("n") for e in root.all("a")] == ["1 & 2", "3"]
+        assert [e.get("n") for e in root.children_with_tag("a")] == ["1 & 2", "3"]
         assert root.child("b") is root.children[1] and root.child("z") is None
         assert root.children[0].parent is root
         assert root.get("absent", "default") == "default"
@@ -85,8 +85,8 @@ class TestRejection:
             (b'<?xml version="1.0" encoding="shift_jis"?><a/>', "xml.encoding", 1, "UTF-8"),
             (b"hello", "xml.syntax", 1, "starts with <robot"),
             (b"<a>\n<b>\n</a>", "xml.syntax", 3, "<b> of line 2"),
-            (b"<a>\n<b>\n", "xml.syntax", 2, "may be truncated"),
-            (b"<a>\n<b x='1", "xml.syntax", 2, "may be truncated"),
+            (b"<a>\n<b>\n", "xml.syntax", 2, "restore the complete file, or close <b>"),
+            (b"<a>\n<b x='1", "xml.syntax", 2, "restore the complete file, or close <a>"),
             (b"<a x='&y;'/>", "xml.syntax", 1, "&amp;"),
             (b"<a x='1' x='2'/>", "xml.syntax", 1, "remove one"),
             (b"<a/><b/>", "xml.syntax", 1, "correct"),
@@ -97,6 +97,7 @@ class TestRejection:
         problem = problem_of(source)
         assert (problem.code, problem.line) == (code, line)
         assert fix in problem.fix
+        assert ("may be truncated" in problem.message) == ("restore" in fix)
 
     def test_an_old_single_byte_encoding_is_read(self):
         root = parse('<?xml version="1.0" encoding="iso-8859-1"?><a n="Gelände"/>'.encode("latin-1"), "f")

@@ -5,7 +5,7 @@ from hybridsim.dynamics.crba import mass_matrix
 from hybridsim.model import assemble
 from hybridsim.model.apparent_inertia import apparent_inertias
 from hybridsim.model.builder import ModelBuilder
-from hybridsim.model.coordinates import neutral
+from hybridsim.model.coordinates import zero_configuration
 from support.random_models import EVERY_KIND, random_model
 
 
@@ -16,11 +16,11 @@ def test_apparent_inertias_match_the_engine_mass_matrix(monkeypatch):
         assemble, "apparent_inertias", lambda *args: captured.setdefault("inertia", apparent_inertias(*args))
     )
     model = random_model(**EVERY_KIND)
-    M = np.asarray(jax.jit(mass_matrix)(model, neutral(model.topology)))
+    M = np.asarray(jax.jit(mass_matrix)(model, zero_configuration(model.topology)))
     np.testing.assert_allclose(captured["inertia"], 1.0 / np.diag(np.linalg.inv(M)), rtol=1e-9)
 
 
-def test_apparent_inertia_excludes_bodies_on_free_joints():
+def test_apparent_inertia_excludes_a_freely_swinging_point_mass():
     """The apparent inertia of a cart that carries a freely swinging point mass is that of the cart alone."""
     cart = ModelBuilder("cart")
     cart.add_body("cart", kind="prismatic", axis=(1, 0, 0), mass=2.0, inertia=(1, 1, 1), lower=-1.0, upper=1.0)

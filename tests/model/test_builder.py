@@ -7,8 +7,8 @@ from hybridsim.core.errors import ModelError
 from hybridsim.dynamics.crba import mass_matrix
 from hybridsim.model.assemble import LIMIT_STOP_FREQUENCY, plane_axes
 from hybridsim.model.builder import ModelBuilder
-from hybridsim.model.coordinates import neutral
-from hybridsim.model.joints import JointType
+from hybridsim.model.coordinates import zero_configuration
+from hybridsim.model.joints import ElementaryJointType
 from support.random_models import EVERY_KIND, WITH_MIMICS, random_model
 
 
@@ -31,11 +31,11 @@ def test_names_axes_and_default_actuators():
     assert model.topology.dof_names == ("shoulder", "elbow") == model.actuator.names
     np.testing.assert_array_equal(model.joint.axis[0], [0, 1, 0])
     assert (model.nb, model.nq, model.nv, model.nu) == (2, 2, 2, 2)
-    assert model.topology.ancestors == ((0,), (0, 1))
+    assert model.topology.root_paths == ((0,), (0, 1))
 
 
 def test_compound_joints_become_chains():
-    builder = ModelBuilder("compound").passive()
+    builder = ModelBuilder("compound").without_actuators()
     builder.add_body("a", kind="planar", mass=1.0, inertia=(1, 1, 1))
     builder.add_body("b", parent="a", joint="u", kind="universal", axis=(1, 0, 0), mass=1.0, inertia=(1, 1, 1))
     model = builder.build()
@@ -71,7 +71,7 @@ def test_merging_fixed_bodies_preserves_mass_frames_and_shapes():
     merged, unmerged = arm.build(), arm.build(merge=False)
     assert merged.topology.body_names == ("upper", "lower", "finger")
     assert set(merged.topology.frame_names) == {"tool", "tip"}
-    assert unmerged.topology.joint_types[2] is JointType.FIXED
+    assert unmerged.topology.joint_types[2] is ElementaryJointType.FIXED
     assert merged.body.mass.sum() == pytest.approx(unmerged.body.mass.sum())
     assert merged.geometry.infos[0].body == 1
 
@@ -79,7 +79,7 @@ def test_merging_fixed_bodies_preserves_mass_frames_and_shapes():
 def test_limit_stop_stiffness_scales_with_apparent_inertia():
     """The apparent inertia is 1/(M⁻¹)ᵢᵢ, for every joint type."""
     for model in (_arm(lower=-1.0, upper=1.0).build(), random_model(3, 6, floating=True)):
-        M = mass_matrix(model, neutral(model.topology))
+        M = mass_matrix(model, zero_configuration(model.topology))
         np.testing.assert_allclose(
             model.joint.limit_stiffness, LIMIT_STOP_FREQUENCY**2 / np.diag(np.linalg.inv(M)), rtol=1e-9
         )
@@ -149,7 +149,7 @@ def test_all_errors_are_reported_at_once():
         "tree.parent",
         "inertia.triangle",
         "inertia.indefinite",
-        "joint.free_inside",
+        "joint.free_not_root",
         "mimic.self",
         "inertial.nonfinite",
         "geom.body",
@@ -184,7 +184,7 @@ def test_random_trees_contain_the_advertised_joint_types():
     assert any(name.endswith(".2") for name in topology.joint_names), "universal"
     assert topology.parents.count(-1) == 3
     topology = random_model(**WITH_MIMICS).topology
-    followers = {str(kind) for kind, master in zip(topology.joint_types, topology.mimics, strict=True) if master >= 0}
+    followers = {str(kind) for kind, master in zip(topology.joint_types, topology.masters, strict=True) if master >= 0}
     assert followers == {"revolute", "prismatic"}
 
 

@@ -2,13 +2,13 @@ import pytest
 
 from hybridsim.core.errors import ModelError
 from hybridsim.model.builder import ModelBuilder
-from hybridsim.model.singular_joints import singular_joints
+from hybridsim.model.singular_joints import bodies_with_singular_joints
 
 SOLID = {"mass": 1.0, "inertia": (0.1, 0.1, 0.1)}
 
 
 def singular_joint_names(builder: ModelBuilder) -> list[str]:
-    return [body.joint.name for body in singular_joints(builder.spec)]
+    return [body.joint.name for body in bodies_with_singular_joints(builder.spec)]
 
 
 @pytest.mark.parametrize(

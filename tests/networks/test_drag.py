@@ -9,7 +9,7 @@ from hybridsim.data.recording import Recording
 from hybridsim.dynamics.energy import gravity_energy, kinetic_energy
 from hybridsim.identify.fit import fit
 from hybridsim.identify.problem import FitProblem, Stage
-from hybridsim.identify.windows import Measurements
+from hybridsim.identify.windows import ChannelRoles
 from hybridsim.params.free import Free
 from hybridsim.params.setup import Setup
 from hybridsim.params.space import ParameterSpace
@@ -83,9 +83,9 @@ def simulator_with_drag(model, body: str, quadratic: float, **options) -> Simula
 @pytest.mark.parametrize("backend", ["native", "xla"])
 def test_a_pendulum_in_air_loses_energy(backend):
     sim = simulator_with_drag(double_pendulum(), "link1", 0.3, integrator="rk4", backend=backend)
-    motion = simulate(sim, sim.initial_state([1.5, 0.5]), steps=200)
+    trajectory = simulate(sim, sim.initial_state([1.5, 0.5]), steps=200)
     with jax.enable_x64(True):
-        total = [total_energy(sim, q, qd) for q, qd in zip(motion.q[::20], motion.qd[::20], strict=True)]
+        total = [total_energy(sim, q, qd) for q, qd in zip(trajectory.q[::20], trajectory.qd[::20], strict=True)]
     assert np.all(np.diff(total) < 1e-9) and total[-1] < total[0] - 0.5
 
 
@@ -101,10 +101,10 @@ def test_native_code_equals_xla():
 
 def test_a_fit_recovers_the_coefficient():
     true = simulator_with_drag(pendulum(), "link0", 0.4)
-    motion = simulate(true, true.initial_state([1.5]), steps=400)
-    run = Recording.from_arrays("run", np.asarray(motion.t), {"q": np.asarray(motion.q[:, 0])})
+    trajectory = simulate(true, true.initial_state([1.5]), steps=400)
+    run = Recording.from_arrays("run", np.asarray(trajectory.t), {"q": np.asarray(trajectory.q[:, 0])})
     sim = simulator_with_drag(pendulum(), "link0", 0.01)
-    setup = Setup(sim, Sensors.of(sim, {"q": "joint.q[joint0]"}))
+    setup = Setup(sim, Sensors.from_addresses(sim, {"q": "joint.q[joint0]"}))
     space = ParameterSpace(setup, [Free("graft[0].quadratic", bounds=(0, None))])
-    result = fit(FitProblem(setup, space, Measurements({"q": 1e-3}, {}, {}), (run,)), [Stage(window=0.5)])
+    result = fit(FitProblem(setup, space, ChannelRoles({"q": 1e-3}, {}, {}), (run,)), [Stage(window=0.5)])
     assert space.values(result.theta)["graft[0].quadratic"] == pytest.approx(0.4, rel=1e-6)

@@ -14,10 +14,10 @@ from hybridsim.taps.blueprint import Blueprint, Graft
 from support.networks import Weights, randomize_weights
 
 HIDDEN = {"hidden": (5,)}
-Speeds = st.floats(-1e3, 1e3).filter(lambda v: abs(v) > 1e-6)
+Velocities = st.floats(-1e3, 1e3).filter(lambda v: abs(v) > 1e-6)
 
 
-@given(weights=Weights, v=Speeds, context=st.floats(-10, 10))
+@given(weights=Weights, v=Velocities, context=st.floats(-10, 10))
 def test_joint_friction_is_odd_and_opposes_motion(weights, v, context):
     net = randomize_weights(JointFriction(1, **HIDDEN), weights)
     forwards, backwards = (float(net(np.array([context, x]))[0]) for x in (v, -v))
@@ -42,7 +42,7 @@ def test_joints_share_one_friction_law():
     assert tau[0] == tau[1] == pytest.approx(float(net(np.array([0.4, 1.5]))[0]))
 
 
-@given(weights=Weights, slip=st.tuples(Speeds, Speeds), normal=st.floats(0.0, 1e4), mu=st.floats(0.01, 2.0))
+@given(weights=Weights, slip=st.tuples(Velocities, Velocities), normal=st.floats(0.0, 1e4), mu=st.floats(0.01, 2.0))
 def test_contact_friction_stays_within_the_cone(weights, slip, normal, mu):
     net = randomize_weights(ConeFriction(friction=mu, **HIDDEN), weights)
     force = np.asarray(net(np.array([normal, *slip])))
@@ -65,8 +65,8 @@ def test_deceleration_of_a_sliding_cube_is_within_the_cone(backend):
     model = cube()
     sim = Simulator(model, dt=dt, contact="compliant", blueprint=Blueprint(graft), backend=backend)
     state = sim.initial_state(model.home, [0, 0, 0, 2.0, 0, 0])
-    motion = rollout(sim, state, steps=400)
-    speed = np.asarray(motion.qd)[:, 3]
+    trajectory = rollout(sim, state, steps=400)
+    speed = np.asarray(trajectory.qd)[:, 3]
     # decelerated by friction only, at most by μ g
     deceleration = (speed[0] - speed[-1]) / (400 * dt)
     assert 0.05 * mu * g < deceleration < 1.05 * mu * g

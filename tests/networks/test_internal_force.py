@@ -53,10 +53,10 @@ def test_momentum_of_a_rollout_is_conserved(backend):
     rng = np.random.default_rng(0)
     model = sim.model
     apart = model.home + np.r_[np.zeros(7), 0.5, 0.2, 0.1, np.zeros(4)]
-    start = sim.initial_state(apart, rng.normal(size=12))
-    motion = rollout(sim, start, steps=300)
-    momenta = jax.vmap(lambda q, qd: momentum(model, kinematics(model, q, qd)))(motion.q, motion.qd)
-    kinetic = jax.vmap(lambda q, qd: kinetic_energy(model, kinematics(model, q, qd), qd))(motion.q, motion.qd)
+    initial_state = sim.initial_state(apart, rng.normal(size=12))
+    trajectory = rollout(sim, initial_state, steps=300)
+    momenta = jax.vmap(lambda q, qd: momentum(model, kinematics(model, q, qd)))(trajectory.q, trajectory.qd)
+    kinetic = jax.vmap(lambda q, qd: kinetic_energy(model, kinematics(model, q, qd), qd))(trajectory.q, trajectory.qd)
     assert np.ptp(kinetic) > 1e-2
     np.testing.assert_allclose(momenta, np.broadcast_to(momenta[0], momenta.shape), rtol=0, atol=1e-9)
 
@@ -67,8 +67,8 @@ def test_energy_is_conserved_or_dissipated(damping, dissipates):
     sim = simulator(net, dt=1e-3, integrator="rk4")
     model = sim.model
     q = model.home + np.r_[np.zeros(7), 0.5, 0.2, 0.1, np.zeros(4)]
-    motion = rollout(sim, sim.initial_state(q, np.random.default_rng(1).normal(size=12)), steps=400)
-    kinetic = jax.vmap(lambda q, qd: kinetic_energy(model, kinematics(model, q, qd), qd))(motion.q, motion.qd)
+    trajectory = rollout(sim, sim.initial_state(q, np.random.default_rng(1).normal(size=12)), steps=400)
+    kinetic = jax.vmap(lambda q, qd: kinetic_energy(model, kinematics(model, q, qd), qd))(trajectory.q, trajectory.qd)
 
     def distance(q):
         X = kinematics(model, q, np.zeros(12)).X_WB
@@ -76,7 +76,7 @@ def test_energy_is_conserved_or_dissipated(damping, dissipates):
         return np.linalg.norm(ends[0] - ends[1])
 
     total = np.array(
-        [float(k + net.potential(np.asarray(distance(q)))) for k, q in zip(kinetic, motion.q, strict=True)]
+        [float(k + net.potential(np.asarray(distance(q)))) for k, q in zip(kinetic, trajectory.q, strict=True)]
     )
     assert np.diff(total).max() < 1e-7
     assert bool(total[-1] < total[0] - 1e-3) is dissipates

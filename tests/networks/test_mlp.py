@@ -1,4 +1,4 @@
-"""Perceptrons: activations, initial weights, input biases, and parameter vectors of Tiny Differentiable Simulator."""
+"""MLPs: activations, initial weights, input biases, and parameter vectors of Tiny Differentiable Simulator."""
 
 import equinox as eqx
 import jax
@@ -79,11 +79,11 @@ def test_a_users_own_module_works_with_gradients(backend):
     net = UserNetwork(eqx.nn.MLP(4, 2, 5, 1, key=jax.random.key(0), dtype=jnp.float64), jnp.array([0.3, 0.2]))
     graft = Graft("joint.tau", ["joint.q", "joint.qd"], net)
     sim = Simulator(double_pendulum(), dt=0.01, blueprint=Blueprint(graft), backend=backend)
-    start = sim.initial_state([1.0, 0.5], [0.3, -0.2])
+    initial_state = sim.initial_state([1.0, 0.5], [0.3, -0.2])
 
     def end(gain):
         other = eqx.tree_at(lambda s: s.blueprint.grafts[0].net.gain, sim, gain)
-        return jnp.sum(rollout(other, start, steps=20).q[-1])
+        return jnp.sum(rollout(other, initial_state, steps=20).q[-1])
 
     gain = jnp.array([0.3, 0.2])
     gradient, h = jax.grad(end)(gain), 1e-6
@@ -92,10 +92,10 @@ def test_a_users_own_module_works_with_gradients(backend):
         assert float(gradient[k]) == pytest.approx(float(end(gain + step) - end(gain - step)) / (2 * h), rel=1e-6)
 
 
-def test_native_and_xla_agree_on_perceptrons():
+def test_native_and_xla_agree_on_mlps():
     graft = Graft("joint.tau", ["joint.q", "joint.qd"], randomize_weights(MLP(4, 2, activation="softsign"), (0, 0.5)))
-    motions = []
+    trajectories = []
     for backend in ("native", "xla"):
         sim = Simulator(double_pendulum(), dt=0.01, blueprint=Blueprint(graft), backend=backend)
-        motions.append(rollout(sim, sim.initial_state([1.0, 0.5]), steps=50).q)
-    np.testing.assert_allclose(*motions, rtol=1e-10)
+        trajectories.append(rollout(sim, sim.initial_state([1.0, 0.5]), steps=50).q)
+    np.testing.assert_allclose(*trajectories, rtol=1e-10)

@@ -35,8 +35,8 @@ def energy(sim, q, qd):
 
 
 def energies_of_rollout(sim, state, steps=400):
-    motion = rollout(sim, state, steps=steps)
-    return jax.vmap(lambda q, qd: energy(sim, q, qd))(motion.q, motion.qd), motion
+    trajectory = rollout(sim, state, steps=steps)
+    return jax.vmap(lambda q, qd: energy(sim, q, qd))(trajectory.q, trajectory.qd), trajectory
 
 
 @given(weights=Weights, seed=st.integers(0, 100))
@@ -92,8 +92,8 @@ def test_energy_of_a_rollout_with_a_conservative_network_is_conserved(seed):
     net = randomize_weights(Conservative(2, **HIDDEN), (seed, 2.0))
     blueprint = Blueprint(Graft("joint.tau", ["joint.q"], net))
     sim = Simulator(double_pendulum(), dt=1e-3, integrator="rk4", blueprint=blueprint)
-    plain, motion = energies_of_rollout(sim, sim.initial_state([1.0, 0.5], [0.3, -0.2]))
-    total = plain + jax.vmap(net.potential)(motion.q)
+    plain, trajectory = energies_of_rollout(sim, sim.initial_state([1.0, 0.5], [0.3, -0.2]))
+    total = plain + jax.vmap(net.potential)(trajectory.q)
     assert np.ptp(plain) > 1e-2
     np.testing.assert_allclose(total, total[0], rtol=0, atol=1e-8)
 
@@ -112,8 +112,8 @@ def test_energy_with_a_residual_lagrangian_is_conserved(seed):
     net = randomize_weights(Lagrangian(3, inertia_scale=0.5, **HIDDEN), (seed, 1.0))
     graft = Graft("joint.qdd", ["joint.q", "joint.qd", "joint.qdd", "joint.mass_matrix"], net, mode="replace")
     sim = Simulator(n_link_pendulum(3), dt=1e-3, integrator="rk4", blueprint=Blueprint(graft))
-    plain, motion = energies_of_rollout(sim, sim.initial_state([1.0, 0.5, -0.4], [0.3, -0.2, 1.0]))
-    total = plain + jax.vmap(net.energy)(motion.q, motion.qd)
+    plain, trajectory = energies_of_rollout(sim, sim.initial_state([1.0, 0.5, -0.4], [0.3, -0.2, 1.0]))
+    total = plain + jax.vmap(net.energy)(trajectory.q, trajectory.qd)
     assert np.ptp(plain) > 1e-2
     np.testing.assert_allclose(total, total[0], rtol=0, atol=1e-7)
 

@@ -12,7 +12,7 @@ from hybridsim.networks.internal_force import InternalForce
 from hybridsim.networks.lagrangian import Lagrangian
 from hybridsim.networks.mlp import MLP
 from hybridsim.networks.passive import Conservative, Dissipative, PortHamiltonian
-from hybridsim.networks.prune import WHOLE, ablate, input_addresses, prunable_columns, prune, reseed
+from hybridsim.networks.prune import WHOLE, ablate, input_addresses, prune, pruning_units, reseed
 from hybridsim.networks.wiring_summary import wirings
 from hybridsim.params.free import Free
 from hybridsim.params.setup import Setup
@@ -27,34 +27,34 @@ from support.networks import randomize_weights
 READS = ["joint.q", "body.twist[link1].omega", "step.time", "input.wind"]
 
 
-def bound(*grafts):
+def bind(*grafts):
     blueprint = Blueprint(*grafts, inputs={"wind": 2})
     sim = Simulator(double_pendulum(), blueprint=blueprint)
     return blueprint, sim.bound_blueprint()
 
 
 def test_every_scalar_input_has_an_address():
-    _, resolved = bound(Graft("joint.tau", READS, MLP(8, 2)))
+    _, bound = bind(Graft("joint.tau", READS, MLP(8, 2)))
     omega = [f"body.twist[link1].omega.{axis}" for axis in "xyz"]
-    assert input_addresses(resolved.grafts[0]) == [
+    assert input_addresses(bound.grafts[0]) == [
         "joint.q[joint0]", "joint.q[joint1]", *omega, "step.time", "input.wind.0", "input.wind.1"
     ]  # fmt: skip
 
 
 def test_input_addresses_of_a_per_element_network_have_no_rows():
-    _, resolved = bound(Graft("joint.tau", ["joint.qd", "step.time"], MLP(2, 1), per="element"))
-    assert input_addresses(resolved.grafts[0]) == ["joint.qd", "step.time"]
+    _, bound = bind(Graft("joint.tau", ["joint.qd", "step.time"], MLP(2, 1), per="element"))
+    assert input_addresses(bound.grafts[0]) == ["joint.qd", "step.time"]
 
 
-@pytest.mark.parametrize("per", ["whole", "element"])
+@pytest.mark.parametrize("per", ["graft", "element"])
 def test_a_pruned_network_equals_zero_weights_on_the_removed_inputs(per):
     net = randomize_weights(
-        MLP(4 if per == "whole" else 2, 2 if per == "whole" else 1, hidden=(5,), input_bias=True), (1, 1.0)
+        MLP(4 if per == "graft" else 2, 2 if per == "graft" else 1, hidden=(5,), input_bias=True), (1, 1.0)
     )
-    keep = [1, 2] if per == "whole" else [1]
+    keep = [1, 2] if per == "graft" else [1]
     net.weights[0][:, [k for k in range(net.weights[0].shape[1]) if k not in keep]] = 0.0
-    blueprint, resolved = bound(Graft("joint.tau", ["joint.q", "joint.qd"], net, per=per))
-    smaller = prune(blueprint, resolved, {(0, k) for k in range(4) if k not in keep})
+    blueprint, bound = bind(Graft("joint.tau", ["joint.q", "joint.qd"], net, per=per))
+    smaller = prune(blueprint, bound, {(0, k) for k in range(4) if k not in keep})
     assert smaller.grafts[0].net.weights[0].shape == (5, len(keep))
     model = double_pendulum()
     one, other = (Simulator(model, blueprint=b) for b in (blueprint, smaller))
@@ -64,25 +64,25 @@ def test_a_pruned_network_equals_zero_weights_on_the_removed_inputs(per):
 
 
 def test_networks_without_remaining_inputs_are_removed():
-    blueprint, resolved = bound(*(Graft(f"joint.tau[joint{k}]", "joint.qd", MLP(2, 1)) for k in range(2)))
-    remaining = prune(blueprint, resolved, {(0, 0), (0, 1), (1, 1)}).grafts
+    blueprint, bound = bind(*(Graft(f"joint.tau[joint{k}]", "joint.qd", MLP(2, 1)) for k in range(2)))
+    remaining = prune(blueprint, bound, {(0, 0), (0, 1), (1, 1)}).grafts
     assert [graft.outputs for graft in remaining] == [("joint.tau[joint1]",)]
 
 
 def test_networks_without_a_first_layer_are_pruned_as_a_whole():
-    blueprint, resolved = bound(
+    blueprint, bound = bind(
         Graft("joint.tau[joint0]", "joint.qd", MLP(2, 1, hidden=(2,))),
         Graft("joint.tau", ["joint.q", "joint.qd"], Dissipative(2, 2, hidden=(3,))),
     )
-    labels = [f"graft[0].weights[0][{i},{j}]" for i in range(2) for j in range(2)]
-    labels += [f"graft[1].net.weights[{layer}][0,0]" for layer in range(2)] + ["graft[1].net.biases[1][0]"]
-    columns = prunable_columns(resolved, labels)
+    names = [f"graft[0].weights[0][{i},{j}]" for i in range(2) for j in range(2)]
+    names += [f"graft[1].net.weights[{layer}][0,0]" for layer in range(2)] + ["graft[1].net.biases[1][0]"]
+    columns = pruning_units(bound, names)
     assert [(c.graft, c.column, c.entries) for c in columns] == [(0, 0, (0, 2)), (0, 1, (1, 3)), (1, -1, (5, 6))]
     assert str(columns[2]) == "Dissipative(joint.q, joint.qd) → joint.tau"
-    assert [type(g.net) for g in prune(blueprint, resolved, {(1, -1), (0, 0)}).grafts] == [MLP]
+    assert [type(g.net) for g in prune(blueprint, bound, {(1, -1), (0, 0)}).grafts] == [MLP]
     # networks without free weights are not prunable
-    assert prunable_columns(resolved, labels[:4]) == columns[:2]
-    assert len(prune(blueprint, resolved, {(0, 0), (0, 1)}).grafts) == 1
+    assert pruning_units(bound, names[:4]) == columns[:2]
+    assert len(prune(blueprint, bound, {(0, 0), (0, 1)}).grafts) == 1
 
 
 class SkipConnection(eqx.Module):
@@ -104,14 +104,14 @@ def test_a_network_with_weights_outside_of_layers_is_pruned_by_all_its_weights()
     sim = Simulator(
         double_pendulum(), blueprint=Blueprint(Graft("joint.tau[joint0]", ["joint.q", "joint.qd"], SkipConnection()))
     )
-    space = ParameterSpace(Setup(sim, Sensors.of(sim, {"q": "joint.q[joint0]"})), [Free("graft[0]")])
-    (whole,) = prunable_columns(sim.bound_blueprint(), space.labels)
+    space = ParameterSpace(Setup(sim, Sensors.from_addresses(sim, {"q": "joint.q[joint0]"})), [Free("graft[0]")])
+    (whole,) = pruning_units(sim.bound_blueprint(), space.names)
     assert whole.column == WHOLE and len(whole.entries) == space.size
 
 
 def test_reseeding_changes_initial_weights_only():
-    shaken_bias = randomize_weights(MLP(2, 1, input_bias=True), (0, 1.0))
-    assert shaken_bias.input_bias.any() and not reseed(shaken_bias, 1).input_bias.any()
+    random_bias = randomize_weights(MLP(2, 1, input_bias=True), (0, 1.0))
+    assert random_bias.input_bias.any() and not reseed(random_bias, 1).input_bias.any()
     for net in (MLP(2, 1, activation="relu", input_scale=3.0), Dissipative(2, 2)):
         one, same, other = (reseed(randomize_weights(net, (0, 1.0)), seed) for seed in (1, 1, 2))
         inner = [n.net if isinstance(n, Dissipative) else n for n in (one, same, other)]
@@ -121,7 +121,7 @@ def test_reseeding_changes_initial_weights_only():
         assert np.array_equal(inner[0].input_scale, (net.net if isinstance(net, Dissipative) else net).input_scale)
 
 
-ABLATED = {
+NETWORKS = {
     "MLP": (MLP(4, 2, hidden=(3,)), 4),
     "Dissipative": (Dissipative(2, 2, hidden=(3,)), 4),
     "constant Dissipative": (Dissipative(0, 2), 2),
@@ -133,9 +133,9 @@ ABLATED = {
 }
 
 
-@pytest.mark.parametrize("kind", ABLATED)
+@pytest.mark.parametrize("kind", NETWORKS)
 def test_ablated_networks_have_zero_output(kind):
-    net, inputs = ABLATED[kind]
+    net, inputs = NETWORKS[kind]
     net = randomize_weights(net, (3, 1.0))
     x = np.random.default_rng(0).normal(size=inputs)
     assert np.asarray(net(x)).any()
@@ -153,10 +153,10 @@ def test_an_ablated_lagrangian_does_not_change_accelerations():
 def test_wirings_list_strengths_and_weight_counts():
     net = randomize_weights(MLP(4, 1, hidden=(3,)), (1, 1.0))
     net.weights[0][:, 2] = 0.0
-    _, resolved = bound(
+    _, bound = bind(
         Graft("joint.tau[joint0]", ["joint.q", "joint.qd"], net), Graft("joint.tau", ["joint.qd"], Dissipative(0, 2))
     )
-    first, second = wirings(resolved)
+    first, second = wirings(bound)
     assert (first.kind, first.shape, first.weights) == ("MLP", "4→3→1", 4 * 3 + 3 + 3 + 1)
     assert [wire.is_pruned for wire in first.inputs] == [False, False, True, False]
     assert first.inputs[0].strength == pytest.approx(np.linalg.norm(net.weights[0][:, 0]))

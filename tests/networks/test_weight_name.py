@@ -4,7 +4,7 @@ import equinox as eqx
 import jax
 import pytest
 
-from hybridsim.networks.weight_name import WeightName, is_network_weight, parse_weight_name
+from hybridsim.networks.weight_name import WeightName, is_graft_parameter, parse_weight_name
 from hybridsim.params.free import Free
 from hybridsim.params.setup import Setup
 from hybridsim.params.space import ParameterSpace
@@ -35,15 +35,15 @@ def test_names_are_parsed(name, parts):
 
 @pytest.mark.parametrize("name", ["joint.damping[graft[0]]", "body.mass[graft]", "graft", "sensor.bias[q]"])
 def test_other_parameters_are_not_of_networks(name):
-    assert not is_network_weight(name)
+    assert not is_graft_parameter(name)
 
 
-def test_every_weight_of_an_equinox_perceptron_is_parsed():
+def test_every_weight_of_an_equinox_mlp_is_parsed():
     net = eqx.nn.MLP(2, 1, 3, 1, key=jax.random.key(0))
     sim = Simulator(pendulum(), blueprint=Blueprint(Graft("joint.tau", ["joint.q", "joint.qd"], net)))
     weights = [
         parse_weight_name(label)
-        for label in ParameterSpace(Setup(sim, Sensors.of(sim, {"q": "joint.q"})), [Free("graft[0]")]).labels
+        for label in ParameterSpace(Setup(sim, Sensors.from_addresses(sim, {"q": "joint.q"})), [Free("graft[0]")]).names
     ]
     assert [weight.layer for weight in weights if weight] == [0] * 9 + [1] * 4
     assert [weight.column for weight in weights if weight and weight.is_first_layer_weight] == [0, 1] * 3

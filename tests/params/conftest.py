@@ -59,11 +59,11 @@ def arm() -> Setup:
     grafts = Blueprint(Graft("joint.tau[rail]", ["joint.q[rail]", "joint.qd[rail]"], net))
     sim = Simulator(_arm().build(), blueprint=grafts, backend="xla")
     channels = {"slide": "joint.q[rail]"} | {axis: f"frame.position[tip].{axis}" for axis in "xyz"}
-    return Setup(sim, Sensors.of(sim, channels, gain=2.0, bias=0.5, delay=0.01))
+    return Setup(sim, Sensors.from_addresses(sim, channels, gain=2.0, bias=0.5, delay=0.01))
 
 
 @pytest.fixture(scope="session")
-def lagging(arm) -> Setup:
+def arm_with_actuation(arm) -> Setup:
     """The same arm with delayed and lagging actuation."""
     lag = FirstOrderLag([0.01, 0.02])
     stages = Actuation(TransportDelay(0.003, samples=8), PDServo(5.0, [0.1, 0.2]), lag, AffineActuator(), ForceRange())
@@ -71,7 +71,7 @@ def lagging(arm) -> Setup:
 
 
 def _ball() -> ModelBuilder:
-    robot = ModelBuilder("ball").passive()
+    robot = ModelBuilder("ball").without_actuators()
     surface = {"friction": 0.6, "restitution": 0.3, "recovery_time": 0.03, "softness": 0.2}
     surface |= {"stiffness": 2e4, "damping": 300.0}
     home = (0.0, 0.0, 0.0995, 1.0, 0.0, 0.0, 0.0)
@@ -88,15 +88,15 @@ def ball_model():
 
 
 @pytest.fixture(scope="session")
-def ball(ball_model) -> Setup:
+def impulse_ball(ball_model) -> Setup:
     """The sphere with impulse contact."""
     sim = Simulator(ball_model, contact=ImpulseContact(cfm=0.01, sweeps=1), backend="xla")
-    return Setup(sim, Sensors.of(sim, {"height": "joint.q[root.z]"}))
+    return Setup(sim, Sensors.from_addresses(sim, {"height": "joint.q[root.z]"}))
 
 
 @pytest.fixture(scope="session")
-def soft_ball(ball_model) -> Setup:
+def compliant_ball(ball_model) -> Setup:
     """The sphere with compliant contact, whose parameters come from the surfaces."""
     model = eqx.tree_at(lambda m: m.geometry.restitution, ball_model, np.zeros(2))  # compliant contact has none
     sim = Simulator(model, contact="compliant", backend="xla")
-    return Setup(sim, Sensors.of(sim, {"height": "joint.q[root.z]"}))
+    return Setup(sim, Sensors.from_addresses(sim, {"height": "joint.q[root.z]"}))

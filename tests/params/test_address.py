@@ -23,7 +23,7 @@ def names(address, setup):
 @pytest.fixture(scope="module")
 def walker():
     sim = Simulator(quadruped(), contact=CompliantContact(stiffness=1e5, law=Coulomb(0.01), self_collision=False))
-    return Setup(sim, Sensors.of(sim, {"height": "joint.q[root.z]"}))
+    return Setup(sim, Sensors.from_addresses(sim, {"height": "joint.q[root.z]"}))
 
 
 def test_rows_have_wildcards_and_lists_and_may_be_omitted(arm):
@@ -51,7 +51,7 @@ def test_a_joint_with_several_degrees_of_freedom_has_its_own_name(walker):
     assert names("joint.damping[FR_hip_joint]", walker) == ["joint.damping[FR_hip_joint]"]
 
 
-def test_only_mimic_joints_have_a_ratio_and_only_scalar_joints_a_rest(arm, walker):
+def test_only_mimic_joints_have_a_ratio_and_only_one_dof_joints_a_rest(arm, walker):
     assert names("joint.mimic_ratio", arm) == ["joint.mimic_ratio[elbow]"]
     assert len(names("joint.rest", walker)) == 12
     with pytest.raises(ParameterError, match="no mimic joint"):
@@ -59,10 +59,10 @@ def test_only_mimic_joints_have_a_ratio_and_only_scalar_joints_a_rest(arm, walke
 
 
 def test_pairs_are_named_by_shapes_links_or_bodies_in_either_order(walker):
-    of_calf = names("contact.stiffness[ground|FR_calf]", walker)
-    assert of_calf and of_calf == names("contact.stiffness[FR_calf]", walker)
-    assert set(of_calf) < set(names("contact.stiffness", walker))
-    assert len(names("contact.law.transition[*]", walker)) == len(names("contact.stiffness", walker))
+    calf_pairs = names("contact.stiffness[ground|FR_calf]", walker)
+    assert calf_pairs and calf_pairs == names("contact.stiffness[FR_calf]", walker)
+    assert set(calf_pairs) < set(names("contact.stiffness", walker))
+    assert len(names("contact.law.transition_velocity[*]", walker)) == len(names("contact.stiffness", walker))
 
 
 def test_a_network_is_addressed_as_a_whole_by_array_and_by_entry(arm):
@@ -74,12 +74,12 @@ def test_a_network_is_addressed_as_a_whole_by_array_and_by_entry(arm):
     assert names("graft[0].input_scale", arm) == ["graft[0].input_scale[0]", "graft[0].input_scale[1]"]
 
 
-def test_actuation_stages_are_addressed_by_index_and_actuator(lagging):
-    assert names("actuation[1].kd[turn]", lagging) == ["actuation[1].kd[turn]"]
-    assert names("actuation[2,1]", lagging) == [
-        *names("actuation[2].time_constant", lagging),
+def test_actuation_stages_are_addressed_by_index_and_actuator(arm_with_actuation):
+    assert names("actuation[1].kd[turn]", arm_with_actuation) == ["actuation[1].kd[turn]"]
+    assert names("actuation[2,1]", arm_with_actuation) == [
+        *names("actuation[2].time_constant", arm_with_actuation),
         "actuation[1].kp",
-        *names("actuation[1].kd[push,turn]", lagging),
+        *names("actuation[1].kd[push,turn]", arm_with_actuation),
     ]
 
 
@@ -109,26 +109,28 @@ def test_unknown_addresses_are_refused_with_the_closest_valid_names(arm, address
         scalar_parameters(address, arm)
 
 
-def test_a_contact_parameter_taken_from_the_surfaces_is_refused_with_its_address(walker, ball):
+def test_a_contact_parameter_taken_from_the_surfaces_is_refused_with_its_address(walker, impulse_ball):
     with pytest.raises(ParameterError, match=r"from the surfaces; free geometry\.friction"):
         scalar_parameters("contact.friction[*]", walker)
     with pytest.raises(ParameterError, match="recovery_time"):
-        scalar_parameters("contact.stabilisation.time", ball)
-    setup = Setup(Simulator(ball.sim.model, contact=ImpulseContact(stabilisation=Baumgarte())), ball.sensors)
+        scalar_parameters("contact.stabilisation.recovery_time", impulse_ball)
+    setup = Setup(
+        Simulator(impulse_ball.sim.model, contact=ImpulseContact(stabilisation=Baumgarte())), impulse_ball.sensors
+    )
     with pytest.raises(ParameterError, match=r"derives its stabilisation\.alpha from the time step"):
         scalar_parameters("contact.stabilisation.alpha", setup)
     with pytest.raises(ParameterError, match=re.escape("nothing is named 'hul|floor'")):
-        scalar_parameters("contact.cfm[hul|floor]", ball)
+        scalar_parameters("contact.cfm[hul|floor]", impulse_ball)
 
 
-def test_a_scalar_for_all_actuators_has_no_rows(lagging):
+def test_a_scalar_for_all_actuators_has_no_rows(arm_with_actuation):
     with pytest.raises(ParameterError, match="kp is a scalar and takes 0 indices"):
-        scalar_parameters("actuation[1].kp[turn]", lagging)
+        scalar_parameters("actuation[1].kp[turn]", arm_with_actuation)
 
 
 def test_gravity_without_a_direction_has_no_magnitude():
     model = cartpole()
-    still = type(model)(**{**vars(model), "gravity": 0.0 * model.gravity})
-    sim = Simulator(still)
+    weightless = type(model)(**{**vars(model), "gravity": 0.0 * model.gravity})
+    sim = Simulator(weightless)
     with pytest.raises(ParameterError, match="has no direction; free gravity"):
-        scalar_parameters("gravity.magnitude", Setup(sim, Sensors.of(sim, {"x": "joint.q[slider]"})))
+        scalar_parameters("gravity.magnitude", Setup(sim, Sensors.from_addresses(sim, {"x": "joint.q[slider]"})))

@@ -11,13 +11,13 @@ import pytest
 from hybridsim.contact.compliant.compliant_contact import CompliantContact
 from hybridsim.contact.compliant.friction_laws import Andersson
 from hybridsim.contact.impulse.impulse_contact import ImpulseContact
-from hybridsim.contact.impulse.stabilisation import ERP, Baumgarte, Recovery
-from hybridsim.contact.pair_parameters import pair_friction
+from hybridsim.contact.impulse.stabilisation import ERP, Baumgarte, RecoveryTime
+from hybridsim.contact.pair_parameters import candidate_friction
 from hybridsim.model.builder import ModelBuilder
 from hybridsim.params.address import scalar_parameters
-from hybridsim.params.catalog import CATALOG, RowAxis
+from hybridsim.params.catalog import CATALOG, RowKind
 from hybridsim.params.free import Free
-from hybridsim.params.listing import listing
+from hybridsim.params.parameter_table import parameter_table
 from hybridsim.params.scalar_parameter import GroupMember
 from hybridsim.params.setup import Setup
 from hybridsim.params.space import ParameterSpace
@@ -27,15 +27,15 @@ from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.state import Inputs
 
 DELTA = 0.01
-"""Change of an entry of θ, which is of order one."""
+"""Perturbation of an entry of θ, which is of order one."""
 STEPS = 6
 """Enough for a command to pass the delay and for a body to bounce."""
 
 
-def changed(setup: Setup, address: str) -> Setup:
-    """The setup with one parameter changed."""
+def with_perturbed_parameter(setup: Setup, address: str) -> Setup:
+    """The setup with one parameter perturbed."""
     space = ParameterSpace(setup, [Free(address)])
-    assert space.size == 1 and space.labels == (address,)
+    assert space.size == 1 and space.names == (address,)
     return space.put(setup, space.initial + DELTA)
 
 
@@ -51,13 +51,13 @@ def _readings(setup: Setup, q, qd, u):
     """Final state and readings of a few steps."""
     sim = setup.sim
     state = eqx.tree_at(lambda s: (s.q, s.qd), sim.initial_state(), (q, qd))
-    motion = rollout(sim, state, jnp.broadcast_to(u, (STEPS, *u.shape)))
-    return jnp.concatenate([motion.q[-1], motion.qd[-1], setup.sensors.read(sim, motion.final, Inputs(u))])
+    trajectory = rollout(sim, state, jnp.broadcast_to(u, (STEPS, *u.shape)))
+    return jnp.concatenate([trajectory.q[-1], trajectory.qd[-1], setup.sensors.read(sim, trajectory.final, Inputs(u))])
 
 
-def acts(setup: Setup, other: Setup, situations) -> bool:
-    """Whether two setups have different readings in any of the situations."""
-    pairs = ((_readings(setup, *at), _readings(other, *at)) for at in situations)
+def have_different_readings(setup: Setup, other: Setup, operating_points) -> bool:
+    """Whether two setups have different readings at any of the operating points."""
+    pairs = ((_readings(setup, *point), _readings(other, *point)) for point in operating_points)
     return any(bool(jnp.any(a != b)) for a, b in pairs)
 
 
@@ -66,7 +66,7 @@ def addresses(setup: Setup, names) -> list[str]:
 
 
 ARM = [p.name for p in CATALOG if not p.name.startswith("geometry.")]
-ARM_SITUATIONS = [
+ARM_OPERATING_POINTS = [
     (np.array([0.45, 0.5]), np.array([0.4, 0.3]), np.array([0.1, 0.1])),
     (np.array([-0.45, -0.5]), np.array([-0.4, -0.3]), np.array([0.1, -0.1])),
     (np.array([0.05, 0.0]), np.array([0.2, 0.1]), np.array([3.0, 3.0])),
@@ -79,9 +79,9 @@ ARM_SITUATIONS = [
 
 def test_every_parameter_of_model_and_sensors_changes_separately(arm):
     for name in addresses(arm, ARM):
-        (coordinate,) = scalar_parameters(name, arm)
-        counts = differences(arm, changed(arm, name))
-        if isinstance(coordinate.location, GroupMember):
+        (parameter,) = scalar_parameters(name, arm)
+        counts = differences(arm, with_perturbed_parameter(arm, name))
+        if isinstance(parameter.location, GroupMember):
             assert len(counts) == 1, name
         else:
             assert list(counts.values()) == [1], name
@@ -97,12 +97,16 @@ def test_every_parameter_of_model_and_sensors_has_an_effect(arm):
         "actuator.force_upper[turn]",
         *(f"sensor.delay[{channel}]" for channel in arm.sensors.names),  # applied in the comparison with measurements
     }
-    inactive = {name for name in addresses(arm, ARM) if not acts(arm, changed(arm, name), ARM_SITUATIONS)}
+    inactive = {
+        name
+        for name in addresses(arm, ARM)
+        if not have_different_readings(arm, with_perturbed_parameter(arm, name), ARM_OPERATING_POINTS)
+    }
     assert inactive == without_effect
 
 
 BALL_AT = np.array([0.0, 0.0, 0.0995, 1.0, 0.0, 0.0, 0.0])
-BALL_SITUATIONS = [
+BALL_OPERATING_POINTS = [
     (BALL_AT, np.array([0.1, 0.2, 0.3, 0.2, 0.1, -0.02]), np.zeros(0)),
     (BALL_AT, np.array([0.1, 0.2, 0.3, 0.2, 0.1, -2.0]), np.zeros(0)),
     (BALL_AT, np.array([0.0, 0.0, 0.0, 0.005, 0.005, 0.0]), np.zeros(0)),
@@ -110,125 +114,135 @@ BALL_SITUATIONS = [
 """Resting with slip, impact, and creep."""
 
 
-def with_contact(ball: Setup, contact) -> Setup:
-    model = ball.sim.model
+def with_contact(impulse_ball: Setup, contact) -> Setup:
+    model = impulse_ball.sim.model
     if isinstance(contact, CompliantContact):
         # compliant contact has no restitution
         model = eqx.tree_at(lambda m: m.geometry.restitution, model, np.zeros(2))
-    return replace(ball, sim=Simulator(model, contact=contact, backend="xla"))
+    return replace(impulse_ball, sim=Simulator(model, contact=contact, backend="xla"))
 
 
-def test_surfaces_and_shapes_have_an_effect_in_contact(ball):
-    for name in addresses(ball, [p.name for p in CATALOG if p.rows is RowAxis.SHAPE]):
-        assert len(differences(ball, changed(ball, name))) == 1, name
+def test_surfaces_and_shapes_have_an_effect_in_contact(impulse_ball):
+    for name in addresses(impulse_ball, [p.name for p in CATALOG if p.row_kind is RowKind.SHAPE]):
+        assert len(differences(impulse_ball, with_perturbed_parameter(impulse_ball, name))) == 1, name
     names = ["friction", "restitution", "recovery_time", "softness"]
-    for name in addresses(ball, [f"geometry.{name}" for name in names]):
-        assert list(differences(ball, changed(ball, name)).values()) == [1], name
+    for name in addresses(impulse_ball, [f"geometry.{name}" for name in names]):
+        assert list(differences(impulse_ball, with_perturbed_parameter(impulse_ball, name)).values()) == [1], name
         if name.endswith("[hull]") or not name.startswith(("geometry.friction", "geometry.restitution")):
-            assert acts(ball, changed(ball, name), BALL_SITUATIONS), name  # the larger value of the two surfaces counts
+            assert have_different_readings(
+                impulse_ball, with_perturbed_parameter(impulse_ball, name), BALL_OPERATING_POINTS
+            ), name  # the larger value of the two surfaces counts
     for name in ("geometry.size[hull].0", "geometry.placement[hull].z", "geometry.placement[floor].rx"):
-        assert acts(ball, changed(ball, name), BALL_SITUATIONS), name
+        assert have_different_readings(
+            impulse_ball, with_perturbed_parameter(impulse_ball, name), BALL_OPERATING_POINTS
+        ), name
 
 
-def test_stiffness_and_damping_of_surfaces_have_gradients(soft_ball):
+def test_stiffness_and_damping_of_surfaces_have_gradients(compliant_ball):
     names = [f"geometry.{field}[{shape}]" for field in ("stiffness", "damping") for shape in ("hull", "floor")]
-    space = ParameterSpace(soft_ball, [Free(name) for name in names])
+    space = ParameterSpace(compliant_ball, [Free(name) for name in names])
     assert [row.unit for row in space.table(space.initial)] == ["N/m", "N/m", "N·s/m", "N·s/m"]
     for name in names:
-        assert list(differences(soft_ball, changed(soft_ball, name)).values()) == [1], name
+        assert list(differences(compliant_ball, with_perturbed_parameter(compliant_ball, name)).values()) == [1], name
 
     def height(theta):
-        sim = space.put(soft_ball, theta).sim
-        q, qd, _ = BALL_SITUATIONS[0]
+        sim = space.put(compliant_ball, theta).sim
+        q, qd, _ = BALL_OPERATING_POINTS[0]
         state = eqx.tree_at(lambda s: (s.q, s.qd), sim.initial_state(), (jnp.asarray(q), jnp.asarray(qd)))
         return rollout(sim, state, steps=STEPS).q[-1, 2]
 
-    slopes = np.asarray(jax.grad(height)(jnp.asarray(space.initial)))
+    gradient = np.asarray(jax.grad(height)(jnp.asarray(space.initial)))
     # a stiffer contact pushes up more, a stronger damper opposes the motion
-    assert (slopes[:2] > 0.0).all() and (np.abs(slopes[2:]) > 0.0).all()
-    assert slopes[0] == slopes[1] and slopes[2] == slopes[3]  # the same springs in series
+    assert (gradient[:2] > 0.0).all() and (np.abs(gradient[2:]) > 0.0).all()
+    assert gradient[0] == gradient[1] and gradient[2] == gradient[3]  # the same springs in series
 
 
-def test_friction_of_a_pair_of_shapes_can_be_changed(ball):
-    geometry = replace(ball.sim.model.geometry, friction_pairs=(("hull", "floor"),), pair_friction=np.array([0.4]))
-    sim = Simulator(replace(ball.sim.model, geometry=geometry), contact="impulse")
-    setup = replace(ball, sim=sim)
-    other = changed(setup, "geometry.pair_friction[hull|floor]")
+def test_friction_of_a_pair_of_shapes_can_be_changed(impulse_ball):
+    geometry = replace(
+        impulse_ball.sim.model.geometry, friction_pairs=(("hull", "floor"),), pair_friction=np.array([0.4])
+    )
+    sim = Simulator(replace(impulse_ball.sim.model, geometry=geometry), contact="impulse")
+    setup = replace(impulse_ball, sim=sim)
+    other = with_perturbed_parameter(setup, "geometry.pair_friction[hull|floor]")
     assert list(differences(setup, other).values()) == [1]
-    assert float(pair_friction(other.sim.model.geometry, sim.contact.candidates)[0]) > 0.4
+    assert float(candidate_friction(other.sim.model.geometry, sim.contact.candidates)[0]) > 0.4
 
 
 @pytest.mark.parametrize(
     ("contact", "fields"),
     [
         (
-            ImpulseContact(0.5, restitution=0.2, softness=0.2, cfm=0.01, stabilisation=Recovery(0.03), sweeps=1),
-            ["friction", "restitution", "softness", "cfm", "stabilisation.time"],
+            ImpulseContact(0.5, restitution=0.2, softness=0.2, cfm=0.01, stabilisation=RecoveryTime(0.03), sweeps=1),
+            ["friction", "restitution", "softness", "cfm", "stabilisation.recovery_time"],
         ),
         (
-            CompliantContact(friction=0.5, stiffness=1e4, damping=1e4, law=Andersson(transition=0.5)),
+            CompliantContact(friction=0.5, stiffness=1e4, damping=1e4, law=Andersson(transition_velocity=0.5)),
             ["friction", "stiffness", "damping", "exponent"]
-            + [f"law.{field}" for field in ("transition", "static", "stribeck", "exponent")],
+            + [f"law.{field}" for field in ("transition_velocity", "static_ratio", "stribeck_velocity", "exponent")],
         ),
     ],
     ids=["impulse", "compliant"],
 )
-def test_every_contact_parameter_can_be_changed_and_has_an_effect(ball, contact, fields):
-    setup = with_contact(ball, contact)
-    listed = {row.address for row in listing(setup) if row.address.startswith("contact.")}
+def test_every_contact_parameter_can_be_changed_and_has_an_effect(impulse_ball, contact, fields):
+    setup = with_contact(impulse_ball, contact)
+    listed = {row.address for row in parameter_table(setup) if row.address.startswith("contact.")}
     assert {f"contact.{field}[hull|floor]" for field in fields} <= listed
     for field in fields:
         name = f"contact.{field}[hull|floor]"
-        other = changed(setup, name)
+        other = with_perturbed_parameter(setup, name)
         assert list(differences(setup, other).values()) == [1], name
-        assert acts(setup, other, BALL_SITUATIONS), name
+        assert have_different_readings(setup, other, BALL_OPERATING_POINTS), name
 
 
 @pytest.mark.parametrize(
     ("stabilisation", "fields"), [(ERP(0.1), ["erp"]), (Baumgarte(100.0, 200.0), ["alpha", "beta"])]
 )
-def test_every_stabilisation_parameter_can_be_changed_and_has_an_effect(ball, stabilisation, fields):
-    setup = with_contact(ball, ImpulseContact(stabilisation=stabilisation))
+def test_every_stabilisation_parameter_can_be_changed_and_has_an_effect(impulse_ball, stabilisation, fields):
+    setup = with_contact(impulse_ball, ImpulseContact(stabilisation=stabilisation))
 
-    def opening(setup: Setup) -> float:
+    def target_velocity(setup: Setup) -> float:
         sim, gap, speed = setup.sim, np.array([-0.001]), np.array([-0.1])
         return float(
             sim.contact.stabilisation.target_velocity(gap, speed, sim.dt, sim.model.geometry, sim.contact.candidates)[0]
         )
 
     for field in fields:
-        other = changed(setup, f"contact.stabilisation.{field}[hull|floor]")
+        other = with_perturbed_parameter(setup, f"contact.stabilisation.{field}[hull|floor]")
         assert list(differences(setup, other).values()) == [1]
-        assert opening(other) != opening(setup)
+        assert target_velocity(other) != target_velocity(setup)
 
 
-def test_every_actuation_parameter_can_be_changed_and_has_an_effect(lagging):
-    names = [row.address for row in listing(lagging) if row.address.startswith("actuation[")]
+def test_every_actuation_parameter_can_be_changed_and_has_an_effect(arm_with_actuation):
+    names = [row.address for row in parameter_table(arm_with_actuation) if row.address.startswith("actuation[")]
     assert names == [
         "actuation[0].delay",
         "actuation[1].kp",
         *(f"actuation[1].kd[{motor}]" for motor in ("push", "turn")),
         *(f"actuation[2].time_constant[{motor}]" for motor in ("push", "turn")),
     ]
-    situations = [(np.array([0.05, 0.0]), np.array([0.2, 0.1]), np.array([0.3, 0.3]))]
+    operating_points = [(np.array([0.05, 0.0]), np.array([0.2, 0.1]), np.array([0.3, 0.3]))]
     for name in names:
-        assert list(differences(lagging, changed(lagging, name)).values()) == [1], name
-        assert acts(lagging, changed(lagging, name), situations), name
+        assert list(differences(arm_with_actuation, with_perturbed_parameter(arm_with_actuation, name)).values()) == [
+            1
+        ], name
+        assert have_different_readings(
+            arm_with_actuation, with_perturbed_parameter(arm_with_actuation, name), operating_points
+        ), name
 
 
-def test_a_delay_is_bounded_by_the_buffer_of_its_stage(lagging):
-    space = ParameterSpace(lagging, [Free("actuation[0].delay")])
+def test_a_delay_is_bounded_by_the_buffer_of_its_stage(arm_with_actuation):
+    space = ParameterSpace(arm_with_actuation, [Free("actuation[0].delay")])
     assert space.table(space.initial)[0].upper == pytest.approx(8 * 0.002)
 
 
 def test_weights_of_a_network_can_be_changed_and_have_an_effect(arm):
     for name in ("graft[0].weights[1][0,2]", "graft[0].biases[1][0]", "graft[0].output_scale[0]"):
-        assert list(differences(arm, changed(arm, name)).values()) == [1], name
-    assert acts(arm, changed(arm, "graft[0].biases[1][0]"), ARM_SITUATIONS)
+        assert list(differences(arm, with_perturbed_parameter(arm, name)).values()) == [1], name
+    assert have_different_readings(arm, with_perturbed_parameter(arm, "graft[0].biases[1][0]"), ARM_OPERATING_POINTS)
 
 
 def test_the_listing_shows_current_values_with_units(arm):
-    rows = {row.address: row for row in listing(arm)}
+    rows = {row.address: row for row in parameter_table(arm)}
     assert rows["body.mass[cart]"].value == 2.0 and rows["body.mass[cart]"].unit == "kg"
     assert rows["joint.damping[rail]"].unit == "N·s/m" and rows["joint.damping[shoulder]"].unit == "N·m·s/rad"
     assert rows["joint.placement[rail].rx"].value == 0.0 and rows["joint.placement[rail].rx"].unit == "rad"
@@ -244,7 +258,7 @@ def test_components_of_an_actuator_bias_have_their_units():
     builder.add_body("link", joint="hinge", mass=1.0, inertia=(0.1, 0.1, 0.1))
     builder.add_body("slider", joint="rail", kind="prismatic", mass=1.0, inertia=(0.1, 0.1, 0.1))
     sim = Simulator(builder.build())
-    setup = Setup(sim, Sensors.of(sim, {"time": "step.time"}))
+    setup = Setup(sim, Sensors.from_addresses(sim, {"time": "step.time"}))
     units = {parameter.name: parameter.unit for parameter in scalar_parameters("actuator.bias[*]", setup)}
     components = ("constant", "length", "velocity")
     assert [units[f"actuator.bias[hinge].{c}"] for c in components] == ["N·m", "N·m/rad", "N·m·s/rad"]

@@ -82,13 +82,13 @@ def test_forward_and_reverse_derivatives_and_finite_differences_agree(body):
         forward, reverse = (jax.jit(d(flat))(x) for d in (jax.jacfwd, jax.jacrev))
         np.testing.assert_allclose(forward, reverse, atol=1e-15)
         step = 1e-6
-        differences = [
+        forward_values = [
             np.concatenate([np.atleast_1d(v) for v in body.mass_properties(x + step * e)]) for e in np.eye(body.size)
         ]
-        before = [
+        backward_values = [
             np.concatenate([np.atleast_1d(v) for v in body.mass_properties(x - step * e)]) for e in np.eye(body.size)
         ]
-        np.testing.assert_allclose(forward.T, (np.array(differences) - before) / (2.0 * step), atol=1e-9)
+        np.testing.assert_allclose(forward.T, (np.array(forward_values) - backward_values) / (2.0 * step), atol=1e-9)
         assert np.linalg.matrix_rank(forward) == body.size, "all parameters are independent"
 
 
@@ -99,7 +99,7 @@ def _setup(mass=None, inertia=None):
     if inertia is not None:
         model = eqx.tree_at(lambda m: m.body.inertia, model, np.array([model.body.inertia[0], inertia]))
     sim = Simulator(model)
-    return Setup(sim, Sensors.of(sim, {"q": "joint.q[joint0]"}))
+    return Setup(sim, Sensors.from_addresses(sim, {"q": "joint.q[joint0]"}))
 
 
 @pytest.mark.parametrize("variant", ["", ".mass", ".diagonal"])
@@ -136,4 +136,4 @@ def test_values_are_the_ten_mass_properties():
     values = space.values(space.initial)
     assert list(values)[:2] == ["body.mass[link1]", "body.com[link1].x"] and len(values) == 10
     assert values["body.inertia[link1].xx"] == 1.0 / 12.0
-    assert len(space.labels) == 10 and space.labels[0] == "inertial[link1].log_mass_ratio"
+    assert len(space.names) == 10 and space.names[0] == "inertial[link1].log_mass_ratio"

@@ -44,5 +44,5 @@ def test_scaling_by_a_power_of_two_is_exact(value):
 
 
 @given(st.floats(-20.0, 20.0))
-def test_values_by_logarithm_are_positive(theta):
+def test_values_of_a_log_map_are_positive(theta):
     assert Log((2.0,)).value(np.array([theta]))[0] > 0.0

@@ -1,4 +1,4 @@
-"""Resumed runs are bitwise identical to uninterrupted ones, and are refused if their inputs have changed."""
+"""Resumed fits are bitwise identical to uninterrupted ones, and are refused if their inputs have changed."""
 
 import json
 import os
@@ -17,32 +17,32 @@ from hybridsim.identify.solvers.lbfgs import LBFGS
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.project import fit_run
 from hybridsim.project.fit_run import run_fit
-from hybridsim.project.record import checkpoint_store as keepers
-from hybridsim.project.record.history import History
-from hybridsim.project.record.manifest import manifest, version_changes
-from hybridsim.project.record.record import Record
+from hybridsim.project.run_folder import checkpoint_store
+from hybridsim.project.run_folder.folder import RunFolder
+from hybridsim.project.run_folder.history import History
+from hybridsim.project.run_folder.manifest import manifest, version_changes
 from support.fit_tasks import arm_task, solver_without_tolerances
 
-SOLVERS = {"lm": solver_without_tolerances(8), "lbfgs": LBFGS(max_steps=8), "adam": Adam(max_steps=8, batch=2)}
+SOLVERS = {"lm": solver_without_tolerances(8), "lbfgs": LBFGS(max_steps=8), "adam": Adam(max_steps=8, batch_size=2)}
 
 
 def stages(solver: str) -> tuple[Stage, ...]:
     return (Stage(window=0.25, solver=SOLVERS[solver]), Stage(window=0.75, solver=SOLVERS[solver]))
 
 
-class Stopping:
+class StopAfter:
     """Stop callback that requests a stop after a number of steps."""
 
     def __init__(self, steps: int):
-        self.left = steps
+        self.steps_left = steps
 
     def __call__(self) -> bool:
-        self.left -= 1
-        return self.left < 0
+        self.steps_left -= 1
+        return self.steps_left < 0
 
 
-def steps_of(record: Record) -> list[dict]:
-    return [asdict(replace(step, seconds=None, held_out_rms=None)) for step in History(record.history_file).read()]
+def steps_of(run_folder: RunFolder) -> list[dict]:
+    return [asdict(replace(step, elapsed=None, held_out_rms=None)) for step in History(run_folder.history_file).read()]
 
 
 @pytest.fixture
@@ -54,29 +54,31 @@ def fit_only(monkeypatch):
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_a_run_stopped_repeatedly_is_bitwise_identical_to_an_uninterrupted_run(solver, tmp_path, fit_only):
     task = arm_task(tmp_path, stages=stages(solver), held_out=0)
-    whole, parts = Record(tmp_path / "whole"), Record(tmp_path / "parts")
-    undisturbed = run_fit(task, whole)
+    uninterrupted_folder, interrupted_folder = RunFolder(tmp_path / "whole"), RunFolder(tmp_path / "parts")
+    uninterrupted = run_fit(task, uninterrupted_folder)
     for steps in (3, 8):
-        outcome = run_fit(task, parts, mode="resume", stop=Stopping(steps))
+        outcome = run_fit(task, interrupted_folder, mode="resume", stop=StopAfter(steps))
         assert outcome.fit.stopped and outcome.result is None
-    assert outcome.position == (1, 3)
+    assert outcome.last_step == (1, 3)
     messages = []
-    resumed = run_fit(task, parts, mode="resume", log=messages.append)
+    resumed = run_fit(task, interrupted_folder, mode="resume", log=messages.append)
     assert messages == ["Resuming in stage 2 after step 3."]
-    assert resumed.fit.theta.tobytes() == undisturbed.fit.theta.tobytes()
-    assert steps_of(parts) == steps_of(whole)
+    assert resumed.fit.theta.tobytes() == uninterrupted.fit.theta.tobytes()
+    assert steps_of(interrupted_folder) == steps_of(uninterrupted_folder)
 
 
 def test_the_record_of_a_stopped_run_equals_that_of_an_uninterrupted_run(tmp_path, monkeypatch):
     monkeypatch.setattr(fit_run, "fit_figures", lambda *_: {})
     task = arm_task(tmp_path, held_out=0)
-    whole, parts = Record(tmp_path / "whole"), Record(tmp_path / "parts")
-    run_fit(task, whole)
-    run_fit(task, parts, stop=Stopping(6))
-    assert not parts.result_file.exists()
-    run_fit(task, parts, mode="resume")
-    assert parts.result_file.read_bytes() == whole.result_file.read_bytes()
-    assert (parts.folder / "identified.urdf").read_bytes() == (whole.folder / "identified.urdf").read_bytes()
+    uninterrupted_folder, interrupted_folder = RunFolder(tmp_path / "whole"), RunFolder(tmp_path / "parts")
+    run_fit(task, uninterrupted_folder)
+    run_fit(task, interrupted_folder, stop=StopAfter(6))
+    assert not interrupted_folder.result_file.exists()
+    run_fit(task, interrupted_folder, mode="resume")
+    assert interrupted_folder.result_file.read_bytes() == uninterrupted_folder.result_file.read_bytes()
+    assert (interrupted_folder.path / "identified.urdf").read_bytes() == (
+        uninterrupted_folder.path / "identified.urdf"
+    ).read_bytes()
 
 
 class Killed(BaseException):
@@ -93,13 +95,13 @@ KILLS = {
 @pytest.mark.parametrize("position", KILLS.values(), ids=KILLS)
 def test_a_run_killed_between_stages_reports_the_termination_of_all_stages(position, tmp_path, monkeypatch):
     monkeypatch.setattr(fit_run, "fit_figures", lambda *_: {})
-    monkeypatch.setattr(keepers, "MAX_TIME_SHARE", 1e9)  # every step is written
+    monkeypatch.setattr(checkpoint_store, "MAX_TIME_SHARE", 1e9)  # every step is written
     # the second stage terminates immediately: it repeats the first one with a loose gradient tolerance
-    content = LevenbergMarquardt(gradient_tolerance=1e-3)
-    task = arm_task(tmp_path, stages=(Stage(window=0.25), Stage(window=0.25, solver=content), Stage(window=0.75)))
-    whole, parts = Record(tmp_path / "whole"), Record(tmp_path / "parts")
-    run_fit(task, whole)
-    expected = whole.result()
+    loose_solver = LevenbergMarquardt(gradient_tolerance=1e-3)
+    task = arm_task(tmp_path, stages=(Stage(window=0.25), Stage(window=0.25, solver=loose_solver), Stage(window=0.75)))
+    uninterrupted_folder, interrupted_folder = RunFolder(tmp_path / "whole"), RunFolder(tmp_path / "parts")
+    run_fit(task, uninterrupted_folder)
+    expected = uninterrupted_folder.result()
     assert [stage["steps"] > 0 for stage in expected["stages"]] == [True, False, True]
     stage, step = position
     step = expected["stages"][stage]["steps"] if step == "last" else step
@@ -109,74 +111,76 @@ def test_a_run_killed_between_stages_reports_the_termination_of_all_stages(posit
             raise Killed
 
     with pytest.raises(Killed):
-        run_fit(task, parts, callback=kill)
-    run_fit(task, parts, mode="resume")
-    found = parts.result()
+        run_fit(task, interrupted_folder, callback=kill)
+    run_fit(task, interrupted_folder, mode="resume")
+    found = interrupted_folder.result()
     assert found.keys() == expected.keys()
     for field, value in expected.items():
         assert found[field] == value, field
     words = [stage["message"] for stage in expected["stages"]]
-    assert all(parts.summary_file.read_text(encoding="utf-8").count(text) for text in words)
+    assert all(interrupted_folder.summary_file.read_text(encoding="utf-8").count(text) for text in words)
 
 
 def test_a_run_killed_before_its_report_was_written_is_not_fitted_again(tmp_path, fit_only):
-    task, record = arm_task(tmp_path, held_out=0), Record(tmp_path / "run")
-    first = run_fit(task, record)
-    seen = []
-    again = run_fit(task, record, mode="resume", callback=lambda progress, held_out: seen.append(progress))
-    assert not seen and again.result is not None
+    task, run_folder = arm_task(tmp_path, held_out=0), RunFolder(tmp_path / "run")
+    first = run_fit(task, run_folder)
+    progress_calls = []
+    again = run_fit(
+        task, run_folder, mode="resume", callback=lambda progress, held_out_rms: progress_calls.append(progress)
+    )
+    assert not progress_calls and again.result is not None
     assert again.fit.theta.tobytes() == first.fit.theta.tobytes()
 
 
 def test_after_damage_the_run_resumes_from_the_previous_checkpoint(tmp_path, monkeypatch, fit_only):
-    monkeypatch.setattr(keepers, "MAX_TIME_SHARE", 1e9)
+    monkeypatch.setattr(checkpoint_store, "MAX_TIME_SHARE", 1e9)
     task = arm_task(tmp_path, stages=stages("lm"), held_out=0)
-    record = Record(tmp_path / "run")
-    run_fit(task, record, stop=Stopping(6))
-    newest = max(record.folder.glob("checkpoint-*.safetensors"))
+    run_folder = RunFolder(tmp_path / "run")
+    run_fit(task, run_folder, stop=StopAfter(6))
+    newest = max(run_folder.path.glob("checkpoint-*.safetensors"))
     newest.write_bytes(newest.read_bytes()[:100])
     messages = []
-    resumed = run_fit(task, record, mode="resume", log=messages.append)
+    resumed = run_fit(task, run_folder, mode="resume", log=messages.append)
     assert "is damaged" in messages[0] and messages[1] == "Resuming in stage 1 after step 5."
-    undisturbed = run_fit(task, Record(tmp_path / "whole"))
-    assert resumed.fit.theta.tobytes() == undisturbed.fit.theta.tobytes()
-    assert steps_of(record) == steps_of(Record(tmp_path / "whole"))
+    uninterrupted = run_fit(task, RunFolder(tmp_path / "whole"))
+    assert resumed.fit.theta.tobytes() == uninterrupted.fit.theta.tobytes()
+    assert steps_of(run_folder) == steps_of(RunFolder(tmp_path / "whole"))
 
 
 def test_a_run_whose_project_model_or_data_changed_is_not_continued(tmp_path, fit_only):
-    task, record = arm_task(tmp_path, held_out=0), Record(tmp_path / "run")
-    run_fit(task, record, stop=Stopping(1))
+    task, run_folder = arm_task(tmp_path, held_out=0), RunFolder(tmp_path / "run")
+    run_fit(task, run_folder, stop=StopAfter(1))
     with pytest.raises(HybridsimError, match=r"the project .*arm\.toml.*--fresh"):
-        run_fit(replace(task, project_text="# other"), record, mode="resume")
+        run_fit(replace(task, project_text="# other"), run_folder, mode="resume")
     model = tmp_path / "arm.urdf"
     text = model.read_text()
     model.write_text(text.replace("1.5", "1.4"))
     with pytest.raises(HybridsimError, match=r"the model .*arm\.urdf"):
-        run_fit(task, record, mode="resume")
+        run_fit(task, run_folder, mode="resume")
     model.write_text(text)
     problem = task.problem
-    noise = {name: 2.0 * value for name, value in problem.measurements.noise.items()}
-    other = replace(problem, measurements=replace(problem.measurements, noise=noise))
+    noise = {name: 2.0 * value for name, value in problem.channel_roles.noise.items()}
+    other = replace(problem, channel_roles=replace(problem.channel_roles, noise=noise))
     with pytest.raises(HybridsimError, match="a file that the model includes"):
-        run_fit(replace(task, problem=other), record, mode="resume")
-    run_fit(task, record, mode="resume")
+        run_fit(replace(task, problem=other), run_folder, mode="resume")
+    run_fit(task, run_folder, mode="resume")
 
 
 def test_changed_new_and_missing_data_files_are_named(tmp_path, fit_only):
-    task, record = arm_task(tmp_path, held_out=0), Record(tmp_path / "run")
+    task, run_folder = arm_task(tmp_path, held_out=0), RunFolder(tmp_path / "run")
 
     def with_sources(*sources):
         first, *others = task.problem.train
         train = (replace(first, sources=sources), *others)
         return replace(task, problem=replace(task.problem, train=train))
 
-    run_fit(with_sources(("a.csv", "1"), ("b.csv", "2")), record, stop=Stopping(1))
+    run_fit(with_sources(("a.csv", "1"), ("b.csv", "2")), run_folder, stop=StopAfter(1))
     with pytest.raises(
         HybridsimError, match=r"data a\.csv; the data c\.csv, which is new; the data b\.csv, which is no"
     ):
-        run_fit(with_sources(("a.csv", "9"), ("c.csv", "3")), record, mode="resume")
+        run_fit(with_sources(("a.csv", "9"), ("c.csv", "3")), run_folder, mode="resume")
     # the same files elsewhere are the same data
-    run_fit(with_sources(("moved/a.csv", "1"), ("moved/b.csv", "2")), record, mode="resume", stop=Stopping(1))
+    run_fit(with_sources(("moved/a.csv", "1"), ("moved/b.csv", "2")), run_folder, mode="resume", stop=StopAfter(1))
 
 
 def test_version_changes_are_reported_but_do_not_prevent_resuming(tmp_path):
@@ -191,24 +195,24 @@ def test_version_changes_are_reported_but_do_not_prevent_resuming(tmp_path):
     ]
 
 
-FILLING = """
+DISK_FILLER = """
 import sys
 from pathlib import Path
 from hybridsim.core.errors import HybridsimError
 from hybridsim.project import fit_run
-from hybridsim.project.record import checkpoint_store
+from hybridsim.project.run_folder import checkpoint_store
 from hybridsim.project.fit_run import run_fit
-from hybridsim.project.record.record import Record
+from hybridsim.project.run_folder.folder import RunFolder
 from support.fit_tasks import arm_task
 from project.test_resume import stages
 
 work, disk = map(Path, sys.argv[1:])
 checkpoint_store.MAX_TIME_SHARE = 1e9
 fit_run._write_report = lambda *_: {}
-record = Record(disk / "run")
+run_folder = RunFolder(disk / "run")
 
 
-def fill(progress, held_out):
+def fill(progress, held_out_rms):
     if progress.step == 4:
         with (disk / "filler").open("wb", buffering=0) as file:
             try:
@@ -219,11 +223,11 @@ def fill(progress, held_out):
 
 
 try:
-    run_fit(arm_task(work, stages=stages("lm"), held_out=0), record, callback=fill)
+    run_fit(arm_task(work, stages=stages("lm"), held_out=0), run_folder, callback=fill)
 except HybridsimError as error:
     print(error)
 (disk / "filler").unlink()
-print(run_fit(arm_task(work, stages=stages("lm"), held_out=0), record, mode="resume").fit.theta.tobytes().hex())
+print(run_fit(arm_task(work, stages=stages("lm"), held_out=0), run_folder, mode="resume").fit.theta.tobytes().hex())
 """
 
 
@@ -238,7 +242,7 @@ def test_a_full_disk_ends_a_fit_with_advice_and_the_fit_resumes_with_free_space(
     work = tmp_path / "work"
     work.mkdir()
     tests = Path(__file__).parents[1]
-    program = [sys.executable, "-c", FILLING, str(work), str(disk)]
+    program = [sys.executable, "-c", DISK_FILLER, str(work), str(disk)]
     done = subprocess.run(
         [*mounting, str(disk), *program],
         capture_output=True,
@@ -248,5 +252,5 @@ def test_a_full_disk_ends_a_fit_with_advice_and_the_fit_resumes_with_free_space(
     )
     error, theta = done.stdout.splitlines()
     assert "No space left on device" in error and "--resume" in error and str(disk / "run") in error
-    undisturbed = run_fit(arm_task(work, stages=stages("lm"), held_out=0), Record(tmp_path / "whole"))
-    assert np.frombuffer(bytes.fromhex(theta)).tobytes() == undisturbed.fit.theta.tobytes()
+    uninterrupted = run_fit(arm_task(work, stages=stages("lm"), held_out=0), RunFolder(tmp_path / "whole"))
+    assert np.frombuffer(bytes.fromhex(theta)).tobytes() == uninterrupted.fit.theta.tobytes()

@@ -39,14 +39,14 @@ def scene(bodies: str) -> str:
     return f"<mujoco>{OPTION}<worldbody>{FLOOR}{bodies}</worldbody></mujoco>"
 
 
-def falling(geom: str, height: float, euler: str) -> str:
+def falling_body_mjcf(geom: str, height: float, euler: str) -> str:
     return scene(
         f'<body name="body" pos="0 0 {height}" euler="{euler}"><freejoint name="root"/>'
         f'<geom {geom} mass="1" {SURFACE}/></body>'
     )
 
 
-def pendulum() -> str:
+def five_link_pendulum_mjcf() -> str:
     """Horizontal chain of five 0.5 m links on a hinge at 1 m, each with a ball of 1 kg and 0.15 m radius at its end.
 
     The hinges are damped, as the undamped chain is chaotic and its final pose depends on the contact model.
@@ -60,8 +60,8 @@ def pendulum() -> str:
     return scene("".join(links) + "</body>" * 5)
 
 
-class Both:
-    """Motions of both engines from the same model and initial state."""
+class EngineComparison:
+    """Simulations by both engines from the same model and initial state."""
 
     def __init__(self, folder, text: str, contact: str, qd, steps: int):
         model = load_model(write(folder, text))
@@ -83,7 +83,7 @@ class Both:
         self.bodies = model.topology.body_names
 
     def check_motion_before_contact(self, contact: str, min_rows: int) -> None:
-        """Both motions are equal to rounding before the first contact, and differ from then on."""
+        """Both motions are equal up to rounding before the first contact, and differ from then on."""
         # impulses prevent a penetration that MuJoCo detects at the beginning of the next step
         rows = self.rows_before_contact - (1 if contact == "impulse" else 0)
         assert rows >= min_rows, "contact begins too early"
@@ -103,43 +103,43 @@ class Both:
             assert angle < degrees, f"{body}: angle {angle:.2f}°"
 
 
-BOTH = pytest.mark.parametrize("contact", ["impulse", "compliant"])
+CONTACT_MODELS = pytest.mark.parametrize("contact", ["impulse", "compliant"])
 
 
-@BOTH
+@CONTACT_MODELS
 def test_a_cube_falls_on_an_edge_slides_and_rests(tmp_path, contact):
-    text = falling('type="box" size="0.1 0.1 0.1"', 0.2, "0 5 0")
-    both = Both(tmp_path, text, contact, [0, 0, 0, 0.5, 0, 0], steps=1500)
-    both.check_motion_before_contact(contact, min_rows=130)
-    both.check_final_poses(horizontal=5e-3, vertical=1e-3, degrees=0.5)
-    assert both.ours.q[-1, 0] > 0.06, "the cube must slide"
+    text = falling_body_mjcf('type="box" size="0.1 0.1 0.1"', 0.2, "0 5 0")
+    comparison = EngineComparison(tmp_path, text, contact, [0, 0, 0, 0.5, 0, 0], steps=1500)
+    comparison.check_motion_before_contact(contact, min_rows=130)
+    comparison.check_final_poses(horizontal=5e-3, vertical=1e-3, degrees=0.5)
+    assert comparison.ours.q[-1, 0] > 0.06, "the cube must slide"
 
 
-@BOTH
+@CONTACT_MODELS
 def test_a_spinning_cube_tumbles_through_the_air_and_lands_flat(tmp_path, contact):
     """The final heading is sensitive to each bounce, so only height and tilt are compared."""
-    text = falling('type="box" size="0.1 0.1 0.1"', 0.4, "10 15 20")
-    both = Both(tmp_path, text, contact, [1.0, 2.0, 3.0, 0.3, 0.2, 0.0], steps=2000)
-    both.check_motion_before_contact(contact, min_rows=200)
-    R, p = both.theirs.pose("body")
-    assert np.abs(both.ours.q[-1, 2] - p[2]) < 1e-3
-    np.testing.assert_allclose(np.asarray(both.kin.X_WB.R[0])[2], R[2], atol=1e-4)
+    text = falling_body_mjcf('type="box" size="0.1 0.1 0.1"', 0.4, "10 15 20")
+    comparison = EngineComparison(tmp_path, text, contact, [1.0, 2.0, 3.0, 0.3, 0.2, 0.0], steps=2000)
+    comparison.check_motion_before_contact(contact, min_rows=200)
+    R, p = comparison.theirs.pose("body")
+    assert np.abs(comparison.ours.q[-1, 2] - p[2]) < 1e-3
+    np.testing.assert_allclose(np.asarray(comparison.kin.X_WB.R[0])[2], R[2], atol=1e-4)
 
 
-@BOTH
+@CONTACT_MODELS
 def test_a_capsule_falls_on_one_end_and_lies_down(tmp_path, contact):
-    text = falling('type="capsule" size="0.05 0.2"', 0.4, "0 70 0")
-    both = Both(tmp_path, text, contact, [0, 0.5, 0, 0.3, 0, 0], steps=1500)
-    both.check_motion_before_contact(contact, min_rows=200)
+    text = falling_body_mjcf('type="capsule" size="0.05 0.2"', 0.4, "0 70 0")
+    comparison = EngineComparison(tmp_path, text, contact, [0, 0.5, 0, 0.3, 0, 0], steps=1500)
+    comparison.check_motion_before_contact(contact, min_rows=200)
     # at the peak of an impact, the time step limits the slope of compliant friction
-    both.check_final_poses(horizontal=3e-3, vertical=1.5e-3, degrees=0.1)
+    comparison.check_final_poses(horizontal=3e-3, vertical=1.5e-3, degrees=0.1)
 
 
-@BOTH
+@CONTACT_MODELS
 def test_a_pendulum_of_five_links_falls_to_the_ground(tmp_path, contact):
     """Inclined links between the hinge and the ground are held by friction, so that their rest pose is not unique."""
-    both = Both(tmp_path, pendulum(), contact, None, steps=3000)
-    both.check_motion_before_contact(contact, min_rows=400)
-    both.check_final_poses(horizontal=10e-3, vertical=10e-3, degrees=1.5)
-    last_link_angles = both.ours.q[-1].cumsum()[-2:]
+    comparison = EngineComparison(tmp_path, five_link_pendulum_mjcf(), contact, None, steps=3000)
+    comparison.check_motion_before_contact(contact, min_rows=400)
+    comparison.check_final_poses(horizontal=10e-3, vertical=10e-3, degrees=1.5)
+    last_link_angles = comparison.ours.q[-1].cumsum()[-2:]
     np.testing.assert_allclose(last_link_angles, 0.0, atol=0.01)

@@ -17,7 +17,7 @@ from hybridsim.dynamics.kinematics import kinematics
 from hybridsim.dynamics.rnea import bias_torques
 from hybridsim.model.coordinates import coupling_matrix, expand_q
 from hybridsim.model.inertial import inertia_matrix
-from hybridsim.model.joints import JointType
+from hybridsim.model.joints import ElementaryJointType
 from support.compare import assert_relative
 from support.exported_models import load
 from support.mujoco_twin import MujocoState
@@ -104,7 +104,7 @@ def check_urdf(path, options):
     """Compare a URDF model with Pinocchio."""
     model = load(path, **options)
     topology = model.topology
-    free = JointType.FREE in topology.joint_types
+    free = ElementaryJointType.FREE in topology.joint_types
     text = path.read_text()
     if '<link name="world"' not in text:
         # our importer accepts a world link that is not declared, Pinocchio does not
@@ -167,9 +167,9 @@ def _pinocchio_state(pm, model, q):
         topology.tree_v_slices,
         strict=True,
     ):
-        joint = pm.joints[pm.getJointId("root_joint" if kind is JointType.FREE else name)]
+        joint = pm.joints[pm.getJointId("root_joint" if kind is ElementaryJointType.FREE else name)]
         rows = slice(joint.idx_v, joint.idx_v + v1 - v0)
-        if kind is JointType.FREE:
+        if kind is ElementaryJointType.FREE:
             pq[joint.idx_q : joint.idx_q + 7] = tree_q[np.r_[q0 : q0 + 3, q0 + 4 : q1, q0 + 3]]
             T[rows] = G[np.r_[v0 + 3 : v0 + 6, v0 : v0 + 3]]
         else:

@@ -32,7 +32,7 @@ def test_every_model_can_be_simulated(name):
 
 @pytest.mark.parametrize("contact", ["impulse", "compliant"])
 def test_pusher_and_friction_of_the_table(contact):
-    """The block comes to rest after v²/(2 μ g); the tip pushes it without penetration, and off-centre rotates it."""
+    """The block comes to rest after v²/(2 μ g); the tip pushes it without penetration, and rotates it off-centre."""
     sim = Simulator(pusher(), contact=contact, dt=0.001)
     assert {name.partition(".")[0] for name in sim.contact.candidates.names} == {"outline|tip", "bottom|table"}
     sliding = simulate(sim, sim.initial_state(qd=[0, 0.5, 0, 0, 0, 0]), steps=300)
@@ -42,7 +42,7 @@ def test_pusher_and_friction_of_the_table(contact):
     force = np.tile([4.0, 0.0], (250, 1))
     lift, x, _, _, tip, _ = simulate(sim, inputs=force).q.T
     gap = (x - 0.045) - (tip - 0.1 + 0.00475)
-    # the tip impacts at 0.9 m/s, and compliant contact supports only the weight at 2 mm
+    # the tip impacts at 0.9 m/s; compliant contact carries no more than the weight at a penetration of 2 mm
     max_penetration = 1e-4 if contact == "impulse" else 5e-3
     assert x[-1] > 0.02 and abs(lift).max() < 1e-3 and -max_penetration < gap.min() < 1e-4
     yaw = simulate(sim, sim.initial_state(q=[0, 0, 0, 0, 0, 0.02]), force).q[-1, 3]

@@ -25,20 +25,20 @@ from hybridsim.taps.blueprint import Blueprint, Graft
 from support.networks import constant_network, randomize_weights
 
 STEPS, DT = 300, 1e-3
-SWING = ([1.0, 0.5], [0.3, -0.2])
+INITIAL_STATE = ([1.0, 0.5], [0.3, -0.2])
 
 
 def zero_commands(model, steps=STEPS):
     return Inputs(np.zeros((steps, model.nu)))
 
 
-def energy_change(sim, start, steps=STEPS):
+def energy_change(sim, initial_state, steps=STEPS):
     """Final minus initial mechanical energy [J]."""
-    motion = rollout(sim, start, steps=steps)
+    trajectory = rollout(sim, initial_state, steps=steps)
     energies = []
     for k in (0, -1):
-        kin = kinematics(sim.model, motion.q[k], motion.qd[k])
-        energies.append(float(kinetic_energy(sim.model, kin, motion.qd[k]) + gravity_energy(sim.model, kin)))
+        kin = kinematics(sim.model, trajectory.q[k], trajectory.qd[k])
+        energies.append(float(kinetic_energy(sim.model, kin, trajectory.qd[k]) + gravity_energy(sim.model, kin)))
     return energies[1] - energies[0]
 
 
@@ -64,9 +64,9 @@ def test_net_energy_of_a_graft_is_the_energy_change_of_the_mechanism(kind):
     """In a mechanism without losses."""
     blueprint = Blueprint(GRAFTS[kind])
     sim = Simulator(double_pendulum(), dt=DT, integrator="rk4", blueprint=blueprint)
-    start = sim.initial_state(*SWING)
-    result = audit(sim, start, zero_commands(sim.model))
-    change = energy_change(sim, start)
+    initial_state = sim.initial_state(*INITIAL_STATE)
+    result = audit(sim, initial_state, zero_commands(sim.model))
+    change = energy_change(sim, initial_state)
     assert abs(change) > 1e-3
     assert float(result.injected[0] - result.removed[0]) == pytest.approx(change, rel=2e-3, abs=2e-5)
 
@@ -74,17 +74,19 @@ def test_net_energy_of_a_graft_is_the_energy_change_of_the_mechanism(kind):
 def test_several_grafts_are_audited_separately():
     grafts = [GRAFTS["torque"], GRAFTS["wrench"], GRAFTS["acceleration"]]
     sim = Simulator(double_pendulum(), dt=DT, integrator="rk4", blueprint=Blueprint(*grafts))
-    start = sim.initial_state(*SWING)
-    result = audit(sim, start, zero_commands(sim.model))
+    initial_state = sim.initial_state(*INITIAL_STATE)
+    result = audit(sim, initial_state, zero_commands(sim.model))
     assert result.power.shape == (STEPS + 1, 3)
-    assert float(jnp.sum(result.injected - result.removed)) == pytest.approx(energy_change(sim, start), rel=2e-3)
+    assert float(jnp.sum(result.injected - result.removed)) == pytest.approx(
+        energy_change(sim, initial_state), rel=2e-3
+    )
 
 
 def test_power_of_a_constant_torque():
     sim = Simulator(
         double_pendulum(), blueprint=Blueprint(Graft("joint.tau", ["step.time"], constant_network(0.7, -0.4)))
     )
-    state = sim.initial_state(*SWING)
+    state = sim.initial_state(*INITIAL_STATE)
     assert float(graft_powers(sim, state, Inputs(np.zeros(2)))[0]) == pytest.approx(0.7 * 0.3 + 0.4 * 0.2)
 
 
@@ -102,7 +104,7 @@ PASSIVE = {
 @pytest.mark.parametrize("kind", PASSIVE)
 def test_passive_grafts_inject_nothing(kind):
     sim = Simulator(double_pendulum(), dt=DT, blueprint=Blueprint(PASSIVE[kind]))
-    result = audit(sim, sim.initial_state(*SWING), zero_commands(sim.model))
+    result = audit(sim, sim.initial_state(*INITIAL_STATE), zero_commands(sim.model))
     assert float(result.removed[0]) > 1e-4
     assert float(result.injected[0]) <= 1e-15 * float(result.removed[0])
 
@@ -121,9 +123,9 @@ def test_energy_removed_by_conservative_networks_is_stored(net):
         "lagrangian": lagrangian.energy,
     }[net]
     sim = Simulator(double_pendulum(), dt=DT, integrator="rk4", blueprint=Blueprint(graft))
-    start = sim.initial_state(*SWING)
-    result, motion = audit(sim, start, zero_commands(sim.model)), rollout(sim, start, steps=STEPS)
-    change = float(stored(motion.q[-1], motion.qd[-1]) - stored(motion.q[0], motion.qd[0]))
+    initial_state = sim.initial_state(*INITIAL_STATE)
+    result, trajectory = audit(sim, initial_state, zero_commands(sim.model)), rollout(sim, initial_state, steps=STEPS)
+    change = float(stored(trajectory.q[-1], trajectory.qd[-1]) - stored(trajectory.q[0], trajectory.qd[0]))
     assert float(result.removed[0] - result.injected[0]) == pytest.approx(change, rel=1e-3, abs=1e-6)
 
 
@@ -178,7 +180,7 @@ def test_a_time_step_that_is_too_long_shows_as_energy_change():
 
 def test_a_batch_of_trajectories():
     sim = Simulator(double_pendulum(), dt=DT, blueprint=Blueprint(PASSIVE["dissipative"]))
-    starts = jax.vmap(lambda q: sim.initial_state(q))(np.array([[0.5, 0.1], [1.0, 0.2]]))
-    batch = jax.vmap(lambda state: audit(sim, state, zero_commands(sim.model, 20)))(starts)
+    initial_states = jax.vmap(lambda q: sim.initial_state(q))(np.array([[0.5, 0.1], [1.0, 0.2]]))
+    batch = jax.vmap(lambda state: audit(sim, state, zero_commands(sim.model, 20)))(initial_states)
     single = audit(sim, sim.initial_state([1.0, 0.2]), zero_commands(sim.model, 20))
     np.testing.assert_allclose(batch.removed[1], single.removed, rtol=1e-9)

@@ -31,9 +31,9 @@ def test_gradient_of_a_hundred_quadruped_steps_compiles_in_twenty_seconds(backen
     time, which counts all threads.
     """
     command = [sys.executable, "-c", PROGRAM, backend]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=_plain())
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=_default_environment())
     assert float(done.stdout) < 20.0
 
 
-def _plain() -> dict[str, str]:
+def _default_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"} | {"HYBRIDSIM_CACHE": ""}

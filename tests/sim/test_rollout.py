@@ -40,10 +40,10 @@ def test_rollout_is_a_chain_of_steps(sim):
 @pytest.mark.parametrize("backend", ["native", "xla"])
 def test_long_rollouts_in_blocks_equal_consecutive_short_rollouts(backend):
     sim = Simulator(pendulum(), dt=0.001, backend=backend)
-    start = sim.initial_state([1.0])
+    initial_state = sim.initial_state([1.0])
     steps = MAX_STORED_STEPS + 3
-    whole = simulate(sim, start, steps=steps)
-    first = simulate(sim, start, steps=MAX_STORED_STEPS)
+    whole = simulate(sim, initial_state, steps=steps)
+    first = simulate(sim, initial_state, steps=MAX_STORED_STEPS)
     second = simulate(sim, first.final, steps=3)
     np.testing.assert_allclose(whole.q[-1], second.q[-1], rtol=1e-12)
     assert whole.q.shape == (steps + 1, 1)

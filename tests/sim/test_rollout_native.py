@@ -31,7 +31,7 @@ class Law(eqx.Module):
         return 0.01 * self.function(self.weights @ x)[:1]
 
 
-class Deep(eqx.Module):
+class DeepNetwork(eqx.Module):
     """A network whose Python numbers control the computation."""
 
     depth: int
@@ -44,7 +44,7 @@ class Deep(eqx.Module):
         return (x if self.is_odd else x**2) * (self.scale if self.scale > 0 else 1.0)
 
 
-def with_law(net, backend="auto"):
+def simulator_with_network(net, backend="auto"):
     return Simulator(
         pendulum(),
         dt=0.01,
@@ -53,10 +53,10 @@ def with_law(net, backend="auto"):
     )
 
 
-def law(function, size=4, **options):
+def simulator_with_law(function, size=4, **options):
     with jax.enable_x64(True):
         weights = jnp.asarray(np.random.default_rng(0).normal(size=(size, 1)))
-    return with_law(Law(weights, function), **options)
+    return simulator_with_network(Law(weights, function), **options)
 
 
 def loss(sim):
@@ -74,7 +74,7 @@ def with_backend(backend, sim):
     return Simulator(sim.model, dt=sim.dt, blueprint=sim.blueprint, backend=backend)
 
 
-def pooled(h):
+def max_pool(h):
     """Maximum of each pair: the native back-end does not support its transposed derivative."""
     return jax.lax.reduce_window(h, -jnp.inf, jax.lax.max, (2,), (2,), "VALID")
 
@@ -88,7 +88,7 @@ def assert_warns_once(function, match):
 
 
 def test_operations_without_native_code_fall_back_to_xla_with_one_warning():
-    sim = law(jax.lax.lgamma)
+    sim = simulator_with_law(jax.lax.lgamma)
     first, second = assert_warns_once(lambda: simulate(sim, steps=STEPS), r"'lgamma'.*test_rollout_native\.py")
     expected = simulate(with_backend("xla", sim), steps=STEPS)
     np.testing.assert_allclose(first.q, expected.q, rtol=1e-12)
@@ -98,7 +98,7 @@ def test_operations_without_native_code_fall_back_to_xla_with_one_warning():
 
 
 def test_the_fallback_is_compiled_once():
-    sim = law(lambda h: jax.lax.lgamma(h + 3.0))
+    sim = simulator_with_law(lambda h: jax.lax.lgamma(h + 3.0))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         simulate(sim, steps=STEPS)
@@ -108,7 +108,7 @@ def test_the_fallback_is_compiled_once():
 
 
 def test_derivatives_without_native_code_fall_back_to_xla():
-    sim = law(pooled)
+    sim = simulator_with_law(max_pool)
     function, arguments = loss(sim)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -127,7 +127,7 @@ def test_derivatives_without_native_code_fall_back_to_xla():
 
 @pytest.mark.slow
 def test_second_derivatives_fall_back_to_xla():
-    sim = law(jnp.tanh)
+    sim = simulator_with_law(jnp.tanh)
     function, arguments = loss(sim)
     reference, _ = loss(with_backend("xla", sim))
     with jax.enable_x64(True):
@@ -138,16 +138,19 @@ def test_second_derivatives_fall_back_to_xla():
 
 
 def test_python_numbers_of_networks_are_static():
-    for net in (Deep(2, True, 0.5), Deep(3, False, -1.0)):
-        sim = with_law(net, "native")
+    for net in (DeepNetwork(2, True, 0.5), DeepNetwork(3, False, -1.0)):
+        sim = simulator_with_network(net, "native")
         state = sim.initial_state([1.0], [0.2])
-        got, expected = simulate(sim, state, steps=STEPS), simulate(with_law(net, "xla"), state, steps=STEPS)
+        got, expected = (
+            simulate(sim, state, steps=STEPS),
+            simulate(simulator_with_network(net, "xla"), state, steps=STEPS),
+        )
         np.testing.assert_allclose(got.q, expected.q, rtol=1e-12)
 
 
 @pytest.mark.parametrize("kind", [int, np.int32, np.float32, jnp.float32])
 def test_states_of_other_dtypes_are_converted_to_float64(kind):
-    sim = with_law(Deep(1, True, 0.5), "native")
+    sim = simulator_with_network(DeepNetwork(1, True, 0.5), "native")
     plain = sim.initial_state([1.0], [2.0])
     other = eqx.tree_at(
         lambda s: (s.q, s.qd, s.t), plain, (np.array([1], kind), np.array([2], kind), np.array(0, kind))
@@ -164,7 +167,7 @@ def test_the_number_of_steps_is_checked():
 
 
 def test_debug_nans_passes_for_a_valid_rollout():
-    function, arguments = loss(law(jnp.tanh))
+    function, arguments = loss(simulator_with_law(jnp.tanh))
     with jax.enable_x64(True), jax.debug_nans(True):
         assert np.isfinite(jax.grad(function)(*arguments)).all()
 
@@ -225,7 +228,7 @@ def test_kernels_of_library_classes_are_cached_on_disk(tmp_path, monkeypatch):
         simulate(sim, steps=STEPS)
         return Rollout.compilations - before
 
-    assert [compilations(with_law(net, "native")) for _ in range(2)] == [1, 0]
+    assert [compilations(simulator_with_network(net, "native")) for _ in range(2)] == [1, 0]
     # a user's activation has no cache key
     custom = eqx.tree_at(lambda n: n.activation, net, lambda x: x**2)
-    assert [compilations(with_law(custom, "native")) for _ in range(2)] == [1, 1]
+    assert [compilations(simulator_with_network(custom, "native")) for _ in range(2)] == [1, 1]

@@ -49,10 +49,10 @@ def test_poses_compose_and_invert(X_AB):
     np.testing.assert_allclose((X_AB @ X_BC).point(p_C), X_AB.point(X_BC.point(p_C)), rtol=1e-13)
     np.testing.assert_allclose(X_AB.inv_point(X_AB.point(p_C)), p_C, rtol=1e-13)
     np.testing.assert_allclose(dense_motion(X_AB.inverse()), np.linalg.inv(dense_motion(X_AB)), atol=1e-13)
-    delta = 0.1 * RNG.normal(size=6)
-    moved = X_AB.displace(delta)
-    np.testing.assert_allclose(moved.p - X_AB.p, delta[:3], atol=1e-15)
-    np.testing.assert_allclose(X_AB.R.T @ moved.R, Rotation.from_rotvec(delta[3:]).as_matrix(), atol=1e-14)
+    offset = 0.1 * RNG.normal(size=6)
+    displaced = X_AB.displace(offset)
+    np.testing.assert_allclose(displaced.p - X_AB.p, offset[:3], atol=1e-15)
+    np.testing.assert_allclose(X_AB.R.T @ displaced.R, Rotation.from_rotvec(offset[3:]).as_matrix(), atol=1e-14)
 
 
 def test_rigid_inertia(X_AB):

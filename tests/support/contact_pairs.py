@@ -54,7 +54,7 @@ Kinds = tuple[Shape, Shape]
 
 
 @dataclass(frozen=True)
-class Scene:
+class Placements:
     """Placements of two shapes: rotations (n, 3, 3), positions (n, 3) and sizes (n, 3) of both."""
 
     R: tuple[np.ndarray, np.ndarray]
@@ -63,32 +63,32 @@ class Scene:
     data: tuple[np.ndarray | None, np.ndarray | None]
     """Shape data, shared by all placements."""
 
-    def transform(self, R: np.ndarray, p: np.ndarray) -> "Scene":
+    def transform(self, R: np.ndarray, p: np.ndarray) -> "Placements":
         """Apply a rigid transform to both shapes."""
-        return Scene(tuple(R @ x for x in self.R), tuple(x @ R.T + p for x in self.p), self.size, self.data)
+        return Placements(tuple(R @ x for x in self.R), tuple(x @ R.T + p for x in self.p), self.size, self.data)
 
-    def swap(self) -> "Scene":
+    def swap(self) -> "Placements":
         """Exchange the two shapes."""
-        return Scene(self.R[::-1], self.p[::-1], self.size[::-1], self.data[::-1])
+        return Placements(self.R[::-1], self.p[::-1], self.size[::-1], self.data[::-1])
 
 
-def place(shape: Shape, R, p, size, data=None) -> PlacedShape:
+def _placed(kind: Shape, R, p, size, data=None) -> PlacedShape:
     """A shape at a pose in the world."""
-    faces = CUBE_FACES if shape is Shape.MESH else ()
+    faces = CUBE_FACES if kind is Shape.MESH else ()
     return PlacedShape(Pose(R, p), size, data, faces)
 
 
-def _contacts(kinds: Kinds, R, p, size, datas, delta=None) -> ContactPoints:
+def _contacts(kinds: Kinds, R, p, size, data, delta=None) -> ContactPoints:
     """Contacts of one placement, after a displacement of its parameters."""
     placed = []
     for k in (0, 1):
-        X, data = Pose(R[k], p[k]), datas[k]
+        X, shape_data = Pose(R[k], p[k]), data[k]
         if delta is None:
-            placed.append(place(kinds[k], X.R, X.p, size[k], data))
+            placed.append(_placed(kinds[k], X.R, X.p, size[k], shape_data))
         else:
             X = X.displace(delta["pose"][k])
-            data = None if data is None else data + delta["data"][k]
-            placed.append(place(kinds[k], X.R, X.p, size[k] + delta["size"][k], data))
+            shape_data = None if shape_data is None else shape_data + delta["data"][k]
+            placed.append(_placed(kinds[k], X.R, X.p, size[k] + delta["size"][k], shape_data))
     return ROUTINES[kinds].contacts(*placed)
 
 
@@ -96,9 +96,9 @@ def _contacts(kinds: Kinds, R, p, size, datas, delta=None) -> ContactPoints:
 def compiled_contacts_and_derivatives(kinds: Kinds):
     """Compiled contacts of a batch, with tangents along a direction and the cotangents of weights."""
 
-    def value_and_derivatives(R, p, size, datas, delta, direction, weights):
+    def value_and_derivatives(R, p, size, data, delta, direction, weights):
         def f(delta):
-            return _contacts(kinds, R, p, size, datas, delta)
+            return _contacts(kinds, R, p, size, data, delta)
 
         # one linearisation for both modes halves the program
         value, jvp = jax.linearize(f, delta)
@@ -112,8 +112,8 @@ def compiled_contacts_and_derivatives(kinds: Kinds):
 def compiled_contacts(kinds: Kinds):
     """Compiled contacts of a batch."""
 
-    def values(R, p, size, datas):
-        return _contacts(kinds, R, p, size, datas)
+    def values(R, p, size, data):
+        return _contacts(kinds, R, p, size, data)
 
     return jax.jit(jax.vmap(values, in_axes=(0, 0, 0, None)))
 
@@ -131,7 +131,9 @@ def random_deltas(kinds: Kinds, seed: int) -> dict:
     return jax.tree.map(lambda x: rng.normal(size=x.shape), zero_deltas(kinds))
 
 
-def evaluate(kinds: Kinds, scene: Scene, delta: dict | None = None, direction: dict | None = None, seed: int = 0):
+def evaluate(
+    kinds: Kinds, placements: Placements, delta: dict | None = None, direction: dict | None = None, seed: int = 0
+):
     """Contacts of a batch, tangents along a direction, cotangents of random weights, and these weights."""
     zeros = zero_deltas(kinds)
     points = ROUTINES[kinds].max_points or len(DATA[kinds[0]])
@@ -139,38 +141,38 @@ def evaluate(kinds: Kinds, scene: Scene, delta: dict | None = None, direction: d
     shapes = ContactPoints(np.zeros(points), *[np.zeros((points, 3))] * 3)
     weights = jax.tree.map(lambda x: rng.normal(size=(BATCH, *x.shape)), shapes)
     value, tangents, cotangents = compiled_contacts_and_derivatives(kinds)(
-        scene.R, scene.p, scene.size, scene.data, delta or zeros, direction or zeros, weights
+        placements.R, placements.p, placements.size, placements.data, delta or zeros, direction or zeros, weights
     )
     return value, tangents, cotangents, weights
 
 
-def contacts(kinds: Kinds, scene: Scene) -> ContactPoints:
+def contacts(kinds: Kinds, placements: Placements) -> ContactPoints:
     """Contacts of a batch, as NumPy arrays."""
-    points = compiled_contacts(kinds)(scene.R, scene.p, scene.size, scene.data)
+    points = compiled_contacts(kinds)(placements.R, placements.p, placements.size, placements.data)
     return jax.tree.map(np.asarray, points)
 
 
-def random_scene(kinds: Kinds, seed: int, *, near: float = 1.0, n: int = BATCH) -> Scene:
-    """Generic placements with sizes between 0.1 and 0.4, about half of which overlap for `near` = 1."""
+def random_placements(kinds: Kinds, seed: int, *, n: int = BATCH) -> Placements:
+    """Generic placements with sizes between 0.1 and 0.4, about half of which overlap."""
     rng = np.random.default_rng(seed)
     R = [Rotation.random(n, rng=rng).as_matrix() for _ in range(2)]
     size = [rng.uniform(0.1, 0.4, size=(n, 3)) for _ in range(2)]
     p_b = rng.normal(size=(n, 3))
-    offset = rng.normal(size=(n, 3)) * 0.4 * near
+    offset = rng.normal(size=(n, 3)) * 0.4
     if kinds[1] is Shape.HEIGHTFIELD:
         size[1] = rng.uniform(0.8, 1.2, size=(n, 3))
     if kinds[1] is Shape.CYLINDER:
         # polygons collide with upright cylinders only
         R[1] = R[0] @ Rotation.from_euler("z", rng.uniform(-3.0, 3.0, size=(n, 1))).as_matrix()
     p_a = p_b + np.einsum("nij,nj->ni", R[1], offset)
-    return Scene((R[0], R[1]), (p_a, p_b), (size[0], size[1]), (DATA.get(kinds[0]), DATA.get(kinds[1])))
+    return Placements((R[0], R[1]), (p_a, p_b), (size[0], size[1]), (DATA.get(kinds[0]), DATA.get(kinds[1])))
 
 
 NOISE = np.array([0.0, 0.0, 0.0, 1e-300, 1e-170, 1e-30, 1e-17, 1e-13, 1e-12, 1e-10, 1e-7])
 """Perturbations of degenerate placements: zero, or of the magnitude of a threshold in the code."""
 
 
-def degenerate_scene(kinds: Kinds, seed: int) -> Scene:
+def degenerate_placements(kinds: Kinds, seed: int) -> Placements:
     """Placements with aligned axes, points on faces, edges, corners and axes, zero sizes, and deep penetration."""
     rng = np.random.default_rng(seed)
     n = BATCH
@@ -190,8 +192,8 @@ def degenerate_scene(kinds: Kinds, seed: int) -> Scene:
 
     sizes = [rng.choice([0.0, 0.1, 0.2, 0.2, 0.3, 1.0], size=(n, 3)) for _ in range(2)]
     data = tuple(AXIS_ALIGNED.get(k, DATA.get(k)) for k in kinds)
-    of_data = [np.zeros((1, 3)) if d is None or d.shape[1] != 3 else d for d in data]
-    corner = [d[rng.integers(0, len(d), size=n)] for d in of_data]
+    vertices = [np.zeros((1, 3)) if d is None or d.shape[1] != 3 else d for d in data]
+    corner = [d[rng.integers(0, len(d), size=n)] for d in vertices]
     signs = [rng.choice([-1.0, 0.0, 1.0], size=(n, 3)) for _ in range(4)]
     offset = signs[0] * sizes[0] + signs[1] * sizes[1] + np.abs(signs[2]) * corner[0] - np.abs(signs[3]) * corner[1]
     offset = offset * (rng.random((n, 1)) < 0.9) + noise(n, 3)
@@ -199,7 +201,7 @@ def degenerate_scene(kinds: Kinds, seed: int) -> Scene:
     R_a = np.where(rng.random((n, 1, 1)) < 0.5, R_b @ rotations(), rotations())
     p_b = rng.choice([0.0, 0.0, 0.5, 1.0], size=(n, 3))
     p_a = p_b + np.einsum("nij,nj->ni", R_b, offset)
-    return Scene((R_a, R_b), (p_a, p_b), (sizes[0], sizes[1]), data)
+    return Placements((R_a, R_b), (p_a, p_b), (sizes[0], sizes[1]), data)
 
 
 def is_present(points: ContactPoints) -> np.ndarray:
@@ -223,7 +225,9 @@ def contacts_of_pair(routine, first: PlacedShape, second: PlacedShape) -> Contac
     return jax.tree.map(np.asarray, jax.jit(routine)(first, second))
 
 
-def shape(kind: Shape | str, size, at=(0.0, 0.0, 0.0), rotvec=(0.0, 0.0, 0.0), data=None, faces=()) -> PlacedShape:
+def placed_shape(
+    kind: Shape | str, size, at=(0.0, 0.0, 0.0), rotvec=(0.0, 0.0, 0.0), data=None, faces=()
+) -> PlacedShape:
     """A shape in the world, its size padded to three entries."""
     padded = np.zeros(3)
     padded[: len(size)] = size

@@ -9,7 +9,7 @@ import numpy as np
 from hybridsim.data.recording import Recording
 from hybridsim.identify.problem import FitProblem, Stage
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
-from hybridsim.identify.windows import InputSignal, Measurements
+from hybridsim.identify.windows import ChannelRoles, InputSignal
 from hybridsim.model.model import Model
 from hybridsim.networks.drag import RodDrag
 from hybridsim.networks.friction import JointFriction
@@ -32,7 +32,7 @@ NOISE = 1e-3
 """Noise standard deviation assumed in the fit, also for noise-free measurements [rad or m]."""
 
 
-class Case(NamedTuple):
+class DiscoveryCase(NamedTuple):
     """A discovery problem with known solution."""
 
     problem: Callable[[float], FitProblem]
@@ -67,28 +67,28 @@ def discovery_problem(
     runs = []
     for k, (q, qd) in enumerate(initial_states):
         u = np.zeros((STEPS, model.nu)) if commands is None else commands[k]
-        motion = simulate(true, true.initial_state(q, qd), Inputs(u), steps=STEPS)
-        measured = motion.q + noise * rng.standard_normal(motion.q.shape)
+        trajectory = simulate(true, true.initial_state(q, qd), Inputs(u), steps=STEPS)
+        measured = trajectory.q + noise * rng.standard_normal(trajectory.q.shape)
         channels = {f"q {name}": measured[:, i] for i, name in enumerate(names)}
-        drives = {f"u {name}": np.append(u[:, i], u[-1, i]) for i, name in enumerate(actuators)}
-        runs.append(Recording.from_arrays(f"run{k}", np.asarray(motion.t), channels | drives))
+        command_channels = {f"u {name}": np.append(u[:, i], u[-1, i]) for i, name in enumerate(actuators)}
+        runs.append(Recording.from_arrays(f"run{k}", np.asarray(trajectory.t), channels | command_channels))
     sim = Simulator(model, dt=DT, blueprint=Blueprint(*grafts))
-    setup = Setup(sim, Sensors.of(sim, {f"q {name}": f"joint.q[{name}]" for name in names}))
-    measurements = Measurements(
+    setup = Setup(sim, Sensors.from_addresses(sim, {f"q {name}": f"joint.q[{name}]" for name in names}))
+    channel_roles = ChannelRoles(
         {f"q {name}": NOISE for name in names}, {name: InputSignal(f"u {name}") for name in actuators}
     )
     train, held_out = tuple(runs[:-HELD_OUT]), tuple(runs[-HELD_OUT:])
-    return FitProblem(setup, ParameterSpace(setup, [Free("graft[*]")]), measurements, train, held_out)
+    return FitProblem(setup, ParameterSpace(setup, [Free("graft[*]")]), channel_roles, train, held_out)
 
 
 READS = {"joint.q": (1.0, 1.0), "joint.qd": (4.0, 4.0), "step.time": (1.0,)}
 POSES = {"body.pose[*].p.x": (0.5, 0.5), "body.pose[*].p.z": (0.5, 0.5)}
 
 
-def pendulum(reads: Mapping, noise: float, damping=(0.0, 0.0), stiffness=(0.0, 0.0)) -> FitProblem:
+def pendulum_discovery(reads: Mapping, noise: float, damping=(0.0, 0.0), stiffness=(0.0, 0.0)) -> FitProblem:
     """Double pendulum with unmodelled damping and stiffness; `reads` are candidate inputs with their scales."""
-    model, losses = double_pendulum(), (np.array(damping), np.array(stiffness))
-    true = eqx.tree_at(lambda m: (m.joint.damping, m.joint.stiffness), model, losses)
+    model, joint_parameters = double_pendulum(), (np.array(damping), np.array(stiffness))
+    true = eqx.tree_at(lambda m: (m.joint.damping, m.joint.stiffness), model, joint_parameters)
     rng = np.random.default_rng(0)
     initial_states = [(rng.uniform(-1.5, 1.5, 2), rng.normal(size=2)) for _ in range(RUNS)]
     scale = [x for scales in reads.values() for x in scales]
@@ -99,7 +99,7 @@ def pendulum(reads: Mapping, noise: float, damping=(0.0, 0.0), stiffness=(0.0, 0
 
 
 class Spring(InternalForce):
-    """Spring of 20 N/m with a rest length of 0.8 m, less than the distance of the hanging links."""
+    """Spring of 20 N/m with a rest length of 0.8 m, less than the distance between the hanging links."""
 
     def axial_force(self, length, rate):
         return -20.0 * (length - 0.8)
@@ -112,7 +112,7 @@ def between(i: int, j: int, kind=InternalForce, **options) -> Graft:
     return Graft(f"body.external_force{links}", reads, kind(midpoint, midpoint, **options))
 
 
-def chain(links: int, spring: tuple[int, int], noise: float, *, friction: bool) -> FitProblem:
+def chain_discovery(links: int, spring: tuple[int, int], noise: float, *, friction: bool) -> FitProblem:
     """Chain with an unmodelled spring between two links; candidates: forces between all pairs, joint friction."""
     model = n_link_pendulum(links, lengths=[0.5] * links, masses=[0.5] * links)
     rng = np.random.default_rng(0)
@@ -126,7 +126,7 @@ def chain(links: int, spring: tuple[int, int], noise: float, *, friction: bool) 
     return discovery_problem(true, model, grafts, initial_states, noise)
 
 
-def swimming(structured: bool, drag: RodDrag, noise: float) -> FitProblem:
+def swimmer_discovery(structured: bool, drag: RodDrag, noise: float) -> FitProblem:
     """Swimmer of four links with unmodelled drag of the third; candidates are wrenches on all links."""
     model, rng, t = swimmer(4), np.random.default_rng(0), DT * np.arange(STEPS)
     initial_states, commands = [], []
@@ -150,24 +150,32 @@ def swimming(structured: bool, drag: RodDrag, noise: float) -> FitProblem:
 
 
 ROD = ((-0.1, 0.0, 0.0), (0.0, 0.0, 0.0))
-DAMPED = frozenset({(0, 2), (1, 3)})
+DAMPING_SUPPORT = frozenset({(0, 2), (1, 3)})
 """Each joint's graft reads the velocity of the same joint."""
 CASES = {
-    "damping of both joints": Case(lambda noise: pendulum(READS | POSES, noise, (0.15, 0.1)), DAMPED, 1.0, (0.25,)),
-    "damping of one joint": Case(
-        lambda noise: pendulum(READS | POSES, noise, (0.15, 0.0)), frozenset({(0, 2)}), 1.0, (0.25,)
+    "damping of both joints": DiscoveryCase(
+        lambda noise: pendulum_discovery(READS | POSES, noise, (0.15, 0.1)), DAMPING_SUPPORT, 1.0, (0.25,)
     ),
-    "damping and stiffness": Case(
-        lambda noise: pendulum(READS, noise, (0.15, 0.1), (2.0, 1.0)), DAMPED | {(0, 0), (1, 1)}, 1.0, (0.25,)
+    "damping of one joint": DiscoveryCase(
+        lambda noise: pendulum_discovery(READS | POSES, noise, (0.15, 0.0)), frozenset({(0, 2)}), 1.0, (0.25,)
     ),
-    "a spring in a chain of four links": Case(
-        lambda noise: chain(4, (1, 3), noise, friction=True), frozenset({(4, WHOLE)}), 0.5, (0.1,)
+    "damping and stiffness": DiscoveryCase(
+        lambda noise: pendulum_discovery(READS, noise, (0.15, 0.1), (2.0, 1.0)),
+        DAMPING_SUPPORT | {(0, 0), (1, 1)},
+        1.0,
+        (0.25,),
     ),
-    "drag of one link": Case(
-        lambda noise: swimming(False, RodDrag(*ROD, linear=0.8), noise), frozenset({(2, 0), (2, 2)}), 0.5, (0.1,)
+    "a spring in a chain of four links": DiscoveryCase(
+        lambda noise: chain_discovery(4, (1, 3), noise, friction=True), frozenset({(4, WHOLE)}), 0.5, (0.1,)
     ),
-    "drag of one link, structured": Case(
-        lambda noise: swimming(True, RodDrag(*ROD, linear=0.5, quadratic=1.0), noise),
+    "drag of one link": DiscoveryCase(
+        lambda noise: swimmer_discovery(False, RodDrag(*ROD, linear=0.8), noise),
+        frozenset({(2, 0), (2, 2)}),
+        0.5,
+        (0.1,),
+    ),
+    "drag of one link, structured": DiscoveryCase(
+        lambda noise: swimmer_discovery(True, RodDrag(*ROD, linear=0.5, quadratic=1.0), noise),
         frozenset({(2, WHOLE)}),
         0.5,
         (0.1,),

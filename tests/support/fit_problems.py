@@ -11,7 +11,7 @@ from hybridsim.identify.fit import Checkpoint
 from hybridsim.identify.objective import Objective, Point
 from hybridsim.identify.problem import FitProblem, Stage
 from hybridsim.identify.solvers.solver import Solver, SolverState
-from hybridsim.identify.windows import InputSignal, Measurements
+from hybridsim.identify.windows import ChannelRoles, InputSignal
 from hybridsim.model.model import Model
 from hybridsim.params.free import Free
 from hybridsim.params.setup import Setup
@@ -22,14 +22,14 @@ from hybridsim.sim.state import Inputs
 
 NOISE = 1e-3
 DT = 0.01
-FLYING = {f"p{c}": f"joint.q[root.{c}]" for c in ("x", "y", "z", "qw", "qx", "qy", "qz")}
-DOUBLE = {"q0": "joint.q[joint0]", "q1": "joint.q[joint1]"}
+FREE_BODY_CHANNELS = {f"p{c}": f"joint.q[root.{c}]" for c in ("x", "y", "z", "qw", "qx", "qy", "qz")}
+DOUBLE_PENDULUM_CHANNELS = {"q0": "joint.q[joint0]", "q1": "joint.q[joint1]"}
 TIGHT_BOUNDS = (
     Free("joint.damping[*]", bounds=(0.03, 0.04), initial=0.035),
     Free("body.mass[link1]", bounds=(0.1, 5)),
 )
 """Free parameters of the double pendulum; the true damping is outside of the bounds."""
-DOUBLE_STARTS = [[0.6, -0.4], [-0.9, 0.3], [0.2, 1.1]]
+INITIAL_COORDINATES = [[0.6, -0.4], [-0.9, 0.3], [0.2, 1.1]]
 
 
 def with_values(model: Model, where: Callable, values) -> Model:
@@ -44,7 +44,7 @@ def simulate_recording(
     *,
     steps: int,
     channels: Mapping[str, str],
-    drives: Mapping[str, np.ndarray] | None = None,
+    commands: Mapping[str, np.ndarray] | None = None,
     user: Mapping[str, np.ndarray] | None = None,
     noise: float = 0.0,
     seed: int = 0,
@@ -60,16 +60,16 @@ def simulate_recording(
         qd: initial velocities.
         steps: number of steps.
         channels: addresses `joint.q[…]` or `joint.qd[…]` by name.
-        drives: commands by the name of the actuator; recorded as channels of that name.
+        commands: commands by the name of the actuator; recorded as channels of that name.
         user: user inputs by name, likewise.
         noise: standard deviation of the noise added to each sensor channel.
         seed: seed of the noise.
         name: name of the recording.
     """
-    drives, user = drives or {}, user or {}
+    commands, user = commands or {}, user or {}
     actuators = sim.model.actuator.names
     u = np.zeros((steps, len(actuators)))
-    for actuator, values in drives.items():
+    for actuator, values in commands.items():
         u[:, actuators.index(actuator)] = values[:steps]
     inputs = Inputs(u, None, {name: values[:steps] for name, values in user.items()})
     trajectory = simulate(sim, sim.initial_state(q, qd), inputs, steps=steps)
@@ -82,15 +82,15 @@ def simulate_recording(
         values = trajectory.qd[:, topology.dof_names.index(coordinate)] if values is None else values
         columns[channel] = values + noise * random.standard_normal(steps + 1)
     speeds = {f"speed {name}": trajectory.qd[:, k] for k, name in enumerate(topology.dof_names)}
-    commands = {name: np.append(values[:steps], values[steps - 1]) for name, values in (drives | user).items()}
-    assert not columns.keys() & commands.keys(), "a channel has the name of an input"
-    return Recording.from_arrays(name, np.asarray(trajectory.t), columns | commands | speeds)
+    input_columns = {name: np.append(values[:steps], values[steps - 1]) for name, values in (commands | user).items()}
+    assert not columns.keys() & input_columns.keys(), "a channel has the name of an input"
+    return Recording.from_arrays(name, np.asarray(trajectory.t), columns | input_columns | speeds)
 
 
-def problem(
+def build_fit_problem(
     sim: Simulator,
     channels: Mapping[str, str],
-    frees: Sequence[Free],
+    free_parameters: Sequence[Free],
     train: Sequence[Recording],
     *,
     noise: float = NOISE,
@@ -100,13 +100,13 @@ def problem(
     **sensors,
 ) -> FitProblem:
     """Fit problem whose input channels have the names of their actuators and user inputs."""
-    setup = Setup(sim, Sensors.of(sim, channels, **sensors))
-    measurements = Measurements(
+    setup = Setup(sim, Sensors.from_addresses(sim, channels, **sensors))
+    channel_roles = ChannelRoles(
         dict.fromkeys(channels, noise),
         {name: InputSignal(name) for name in commands},
         {name: InputSignal(name) for name in user},
     )
-    return FitProblem(setup, ParameterSpace(setup, frees), measurements, tuple(train), tuple(held_out))
+    return FitProblem(setup, ParameterSpace(setup, free_parameters), channel_roles, tuple(train), tuple(held_out))
 
 
 def true_double_pendulum() -> Model:
@@ -117,7 +117,10 @@ def true_double_pendulum() -> Model:
 
 
 def double_pendulum_problem(
-    frees: Sequence[Free] = (Free("joint.damping[*]", bounds=(0, 1)), Free("body.mass[link1]", bounds=(0.1, 5))),
+    free_parameters: Sequence[Free] = (
+        Free("joint.damping[*]", bounds=(0, 1)),
+        Free("body.mass[link1]", bounds=(0.1, 5)),
+    ),
     *,
     backend: str = "auto",
     noise: float = 0.0,
@@ -129,14 +132,18 @@ def double_pendulum_problem(
     true = with_values(true_double_pendulum(), lambda m: m.body.mass, np.array([1.0, 0.7]))
     true_sim = Simulator(true if model is None else model, dt=DT)
     runs = [
-        simulate_recording(true_sim, q, steps=steps, channels=DOUBLE, noise=noise, seed=k, name=f"run{k}")
-        for k, q in enumerate(DOUBLE_STARTS)
+        simulate_recording(
+            true_sim, q, steps=steps, channels=DOUBLE_PENDULUM_CHANNELS, noise=noise, seed=k, name=f"run{k}"
+        )
+        for k, q in enumerate(INITIAL_COORDINATES)
     ]
-    return problem(Simulator(double_pendulum(), dt=DT, backend=backend), DOUBLE, frees, runs, **options)
+    return build_fit_problem(
+        Simulator(double_pendulum(), dt=DT, backend=backend), DOUBLE_PENDULUM_CHANNELS, free_parameters, runs, **options
+    )
 
 
 def pendulum_problem(
-    frees: Sequence[Free] = (Free("joint.damping[*]", bounds=(0, 1)),),
+    free_parameters: Sequence[Free] = (Free("joint.damping[*]", bounds=(0, 1)),),
     *,
     damping: float = 0.1,
     steps: int = 80,
@@ -150,17 +157,20 @@ def pendulum_problem(
         simulate_recording(true_sim, [q], steps=steps, channels=channels, noise=noise, seed=k, name=f"run{k}")
         for k, q in enumerate((1.2, -0.7))
     ]
-    return problem(Simulator(pendulum(), dt=DT), channels, frees, runs, **options)
+    return build_fit_problem(Simulator(pendulum(), dt=DT), channels, free_parameters, runs, **options)
 
 
-def objective_at_true_states(problem: FitProblem, stage: Stage) -> Objective:
-    """Objective of a stage with the true initial states as its guess; channels are all coordinates, in order."""
-    objective, _ = problem.objective(stage)
-    w, model = objective.windows, problem.setup.sim.model
+def objective_at_true_states(fit_problem: FitProblem, stage: Stage) -> Objective:
+    """Objective of a stage with the true initial states as its guess; channels must be all coordinates, in order."""
+    objective, _ = fit_problem.objective(stage)
+    w, model = objective.windows, fit_problem.setup.sim.model
     rows = np.round(w.start / w.dt).astype(int)
-    names = [*problem.setup.sensors.names, *(f"speed {name}" for name in model.topology.dof_names)]
+    names = [*fit_problem.setup.sensors.names, *(f"speed {name}" for name in model.topology.dof_names)]
     states = np.array(
-        [[problem.train[run].series[name].values[row] for name in names] for run, row in zip(w.run, rows, strict=True)]
+        [
+            [fit_problem.train[run].series[name].values[row] for name in names]
+            for run, row in zip(w.recording, rows, strict=True)
+        ]
     )
     return Objective(
         objective.simulator, objective.layout, w, (states[:, : model.nq], states[:, model.nq :]), objective.terms
@@ -179,12 +189,12 @@ class CopyingCheckpointStore:
     """Checkpoint store in memory that copies all arrays, as writing to a file does."""
 
     def __init__(self, checkpoint: Checkpoint | None = None):
-        self.checkpoint, self.saved = checkpoint, 0
+        self.checkpoint, self.save_count = checkpoint, 0
 
     def save(self, checkpoint: Checkpoint) -> None:
-        self.checkpoint, self.saved = Checkpoint(checkpoint.stage, _copy(checkpoint.state)), self.saved + 1
+        self.checkpoint, self.save_count = Checkpoint(checkpoint.stage, _copy(checkpoint.state)), self.save_count + 1
 
-    def newest(self) -> Checkpoint | None:
+    def load_newest(self) -> Checkpoint | None:
         return self.checkpoint
 
 

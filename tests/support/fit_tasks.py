@@ -7,7 +7,7 @@ import numpy as np
 from hybridsim.data.recording import Recording
 from hybridsim.identify.problem import FitProblem, Stage
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
-from hybridsim.identify.windows import Measurements
+from hybridsim.identify.windows import ChannelRoles
 from hybridsim.io.load import load_model
 from hybridsim.params.free import Free
 from hybridsim.params.setup import Setup
@@ -21,7 +21,7 @@ DT, STEPS, NOISE = 0.005, 300, 0.005
 MASS, DAMPING = 1.8, 0.15
 """True mass [kg] and damping [N·m·s/rad]; the model file has 1.5 kg and no damping."""
 
-PROJECT = """
+ARM_PROJECT = """
 [model]
 file = "arm.urdf"
 dt = 0.005
@@ -63,7 +63,7 @@ def swing(initial_angle: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return DT * np.arange(STEPS), np.array(angles) + noise
 
 
-def write_project(folder: Path, text: str = PROJECT, runs: int = 4) -> Path:
+def write_arm_project(folder: Path, text: str = ARM_PROJECT, runs: int = 4) -> Path:
     """Write project, model and data to a folder; returns the project file."""
     (folder / "arm.urdf").write_text(one_link_urdf())
     for k in range(runs):
@@ -80,7 +80,7 @@ def arm_task(
     folder: Path, *, stages: tuple[Stage, ...] | None = None, held_out: int = 1, max_damping: float = 2.0
 ) -> Task:
     """The same project, built in Python."""
-    file = write_project(folder)
+    file = write_arm_project(folder)
     setup, runs = arm_setup(folder), []
     for k in range(4):
         t, angle = swing(0.5 + 0.2 * k, seed=k)
@@ -88,18 +88,26 @@ def arm_task(
     space = ParameterSpace(
         setup, [Free("joint.damping[*]", bounds=(0.0, max_damping)), Free("body.mass[upper]", bounds=(0.5, 5.0))]
     )
-    measurements = Measurements({"angle": NOISE}, {}, {})
-    problem = FitProblem(setup, space, measurements, tuple(runs[: 4 - held_out]), tuple(runs[4 - held_out :]))
+    channel_roles = ChannelRoles({"angle": NOISE}, {}, {})
+    fit_problem = FitProblem(setup, space, channel_roles, tuple(runs[: 4 - held_out]), tuple(runs[4 - held_out :]))
     stages = stages or (Stage(window=0.25), Stage(window=0.75))
     return Task(
-        "arm", problem, stages, file, PROJECT, "arm.urdf", folder / "arm.urdf", {"base": "fixed"}, {"angle": "rad"}
+        "arm",
+        fit_problem,
+        stages,
+        file,
+        ARM_PROJECT,
+        "arm.urdf",
+        folder / "arm.urdf",
+        {"base": "fixed"},
+        {"angle": "rad"},
     )
 
 
 def arm_setup(folder: Path) -> Setup:
     """Simulator of the arm with its sensor."""
     sim = Simulator(load_model(folder / "arm.urdf"), dt=DT)
-    return Setup(sim, Sensors.of(sim, {"angle": "joint.q[shoulder]"}))
+    return Setup(sim, Sensors.from_addresses(sim, {"angle": "joint.q[shoulder]"}))
 
 
 def solver_without_tolerances(max_steps: int) -> LevenbergMarquardt:

@@ -14,17 +14,17 @@ from hybridsim.core.errors import HybridsimError
 from hybridsim.identify.problem import Stage
 from hybridsim.project import fit_run
 from hybridsim.project.fit_run import run_fit
-from hybridsim.project.record import checkpoint_store
-from hybridsim.project.record.checkpoint import from_bytes
-from hybridsim.project.record.history import History
-from hybridsim.project.record.record import Record
+from hybridsim.project.run_folder import checkpoint_store
+from hybridsim.project.run_folder.checkpoint import from_bytes
+from hybridsim.project.run_folder.folder import RunFolder
+from hybridsim.project.run_folder.history import History
 from support.fit_tasks import arm_task, solver_without_tolerances
 
 STEPS = 40
 """Steps of each of the two stages."""
 
 
-def fit_in_fork(folder: Path, record: Record, out: Path | None = None) -> int:
+def fit_in_fork(folder: Path, run_folder: RunFolder, out: Path | None = None) -> int:
     """Start a fit in a forked process; returns the process id."""
     child = os.fork()
     if child:
@@ -34,7 +34,7 @@ def fit_in_fork(folder: Path, record: Record, out: Path | None = None) -> int:
             Stage(window=0.25, solver=solver_without_tolerances(STEPS)),
             Stage(window=0.75, solver=solver_without_tolerances(STEPS)),
         )
-        outcome = run_fit(arm_task(folder, stages=stages, held_out=0), record, mode="resume")
+        outcome = run_fit(arm_task(folder, stages=stages, held_out=0), run_folder, mode="resume")
         if out is not None:
             out.write_bytes(outcome.fit.theta.tobytes())
         os._exit(0)
@@ -48,33 +48,34 @@ def wait_for_exit(child: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def find_damage(record: Record) -> list[str]:
-    """Damaged files and history of a run after its process was killed."""
+def find_damage(run_folder: RunFolder) -> list[str]:
+    """Damaged files and history of a fit after its process was killed."""
     damage = []
-    for path in record.folder.glob("checkpoint-*"):
+    for path in run_folder.path.glob("checkpoint-*"):
         try:
             from_bytes(path.read_bytes())
         except HybridsimError as error:
             damage.append(f"{path.name}: {error}")
-    for file, read in ((record.manifest_file, record.manifest), (record.result_file, record.result)):
+    for file, read in ((run_folder.manifest_file, run_folder.manifest), (run_folder.result_file, run_folder.result)):
         if file.exists():
             read()
-    steps = [(step.stage, step.step) for step in History(record.history_file).read()]
+    steps = [(step.stage, step.step) for step in History(run_folder.history_file).read()]
     if steps != sorted(set(steps)):
         damage.append(f"history is not in order: {steps}")
     return damage
 
 
-def wait_for_lines(record: Record, child: int, count: int) -> None:
+def wait_for_lines(run_folder: RunFolder, child: int, count: int) -> None:
     """Wait until the history of a fit has a number of lines, or the process has exited."""
-    while history_length(record) < count and os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+    options = os.WEXITED | os.WNOHANG | os.WNOWAIT
+    while history_length(run_folder) < count and os.waitid(os.P_PID, child, options) is None:
         time.sleep(2e-4)
 
 
-def history_length(record: Record) -> int:
+def history_length(run_folder: RunFolder) -> int:
     """Number of lines of a history file."""
     try:
-        return record.history_file.read_bytes().count(b"\n")
+        return run_folder.history_file.read_bytes().count(b"\n")
     except FileNotFoundError:
         return 0
 
@@ -83,7 +84,7 @@ def main(folder: Path, kills: int, seed: int) -> None:
     """Kill fits at random times, and compare the final result with that of an uninterrupted fit."""
     fit_run._write_report = lambda *_: {}
     checkpoint_store.MAX_TIME_SHARE = 1e9  # checkpoint at every step, so that many kills interrupt writing
-    reference, killed = Record(folder / "reference"), Record(folder / "killed")
+    reference, killed = RunFolder(folder / "reference"), RunFolder(folder / "killed")
     if wait_for_exit(fit_in_fork(folder, reference, folder / "reference.theta")):
         raise SystemExit("the uninterrupted fit failed")
     random.seed(seed)
@@ -109,7 +110,7 @@ def main(folder: Path, kills: int, seed: int) -> None:
     steps = [[(s.stage, s.step, s.cost) for s in History(r.history_file).read()] for r in (reference, killed)]
     if steps[0] != steps[1]:
         raise SystemExit("the histories differ")
-    if any(killed.folder.glob(".*.part")):
+    if any(killed.path.glob(".*.part")):
         raise SystemExit("temporary files remain")
     print(f"killed after these steps: {lengths}")
 

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from hybridsim.model.geometry import Shape
-from support.contact_pairs import Scene
+from support.contact_pairs import Placements
 
 MAX_DISTANCE = 10.0
 """Cutoff distance in MuJoCo [m]."""
@@ -29,9 +29,9 @@ class References:
     """Midpoint between the surfaces [m]."""
 
 
-def references(kinds: tuple[Shape, Shape], scene: Scene, n: int) -> References:
+def references(kinds: tuple[Shape, Shape], placements: Placements, n: int) -> References:
     """MuJoCo's results for the first `n` placements of two shapes."""
-    rows = [_reference(kinds, scene, i) for i in range(n)]
+    rows = [_reference(kinds, placements, i) for i in range(n)]
     distance, in_contact, depth, normal, position = (np.array(column) for column in zip(*rows, strict=True))
     return References(distance, in_contact, depth, normal, position)
 
@@ -49,9 +49,9 @@ def _geom(kind: Shape, name: str, R: np.ndarray, p: np.ndarray, size: np.ndarray
     return geom if kind is Shape.PLANE else f"<body><freejoint/>{inertial}{geom}</body>"
 
 
-def _reference(kinds: tuple[Shape, Shape], scene: Scene, i: int) -> tuple:
-    geoms = [_geom(kinds[k], f"g{k}", scene.R[k][i], scene.p[k][i], scene.size[k][i]) for k in (0, 1)]
-    meshes = [d for d in scene.data if d is not None]
+def _reference(kinds: tuple[Shape, Shape], placements: Placements, i: int) -> tuple:
+    geoms = [_geom(kinds[k], f"g{k}", placements.R[k][i], placements.p[k][i], placements.size[k][i]) for k in (0, 1)]
+    meshes = [d for d in placements.data if d is not None]
     asset = f'<asset><mesh name="hull" vertex="{_text(meshes[0].ravel())}"/></asset>' if meshes else ""
     option = '<option ccd_tolerance="1e-13" ccd_iterations="500"/>'
     xml = f"<mujoco>{option}{asset}<worldbody>{''.join(geoms)}</worldbody></mujoco>"

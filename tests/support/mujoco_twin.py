@@ -3,14 +3,14 @@
 import mujoco
 import numpy as np
 
-from hybridsim.model.joints import JointType
+from hybridsim.model.joints import ElementaryJointType
 from hybridsim.model.model import Model
 
 _KINDS = {
-    JointType.REVOLUTE: mujoco.mjtJoint.mjJNT_HINGE,
-    JointType.PRISMATIC: mujoco.mjtJoint.mjJNT_SLIDE,
-    JointType.SPHERICAL: mujoco.mjtJoint.mjJNT_BALL,
-    JointType.FREE: mujoco.mjtJoint.mjJNT_FREE,
+    ElementaryJointType.REVOLUTE: mujoco.mjtJoint.mjJNT_HINGE,
+    ElementaryJointType.PRISMATIC: mujoco.mjtJoint.mjJNT_SLIDE,
+    ElementaryJointType.SPHERICAL: mujoco.mjtJoint.mjJNT_BALL,
+    ElementaryJointType.FREE: mujoco.mjtJoint.mjJNT_FREE,
 }
 
 
@@ -38,10 +38,10 @@ def mujoco_twin(model: Model) -> mujoco.MjModel:
             body.mass = float(model.body.mass[i])
             body.ipos = np.asarray(model.body.com[i])
             body.fullinertia = np.asarray(model.body.inertia[i])
-        if kind is not JointType.FIXED:
+        if kind is not ElementaryJointType.FIXED:
             start, _ = topology.tree_v_slices[i]
             new = body.add_joint(name=topology.joint_names[i], type=_KINDS[kind], armature=float(joint.armature[start]))
-            if kind is not JointType.FREE:
+            if kind is not ElementaryJointType.FREE:
                 new.axis, new.pos = np.asarray(joint.axis[i]), np.asarray(joint.anchor[i])
     return spec.compile()
 
@@ -65,22 +65,22 @@ class MujocoState:
     def __init__(self, model: Model, mj: mujoco.MjModel, q, qd):
         self.model, self.mj, self.data = model, mj, mujoco.MjData(mj)
         self.T = np.zeros((mj.nv, model.nv))
-        self.drift = np.zeros(mj.nv)
+        self.convective_acceleration = np.zeros(mj.nv)
         topology = model.topology
         rows = zip(topology.joint_names, topology.joint_types, topology.q_slices, topology.v_slices, strict=True)
         for name, kind, (q0, q1), (v0, v1) in rows:
-            if kind is JointType.FIXED:
+            if kind is ElementaryJointType.FIXED:
                 continue
             joint = _index(mj, mujoco.mjtObj.mjOBJ_JOINT, name)
             qpos, dof = mj.jnt_qposadr[joint], mj.jnt_dofadr[joint]
             self.data.qpos[qpos : qpos + q1 - q0] = q[q0:q1]
-            if kind is JointType.FREE:
+            if kind is ElementaryJointType.FREE:
                 R = np.zeros(9)
                 mujoco.mju_quat2Mat(R, np.asarray(q[q0 + 3 : q1], dtype=float))
                 R = R.reshape(3, 3)
                 self.T[dof : dof + 3, v0 + 3 : v1] = R
                 self.T[dof + 3 : dof + 6, v0 : v0 + 3] = np.eye(3)
-                self.drift[dof : dof + 3] = R @ np.cross(qd[v0 : v0 + 3], qd[v0 + 3 : v1])
+                self.convective_acceleration[dof : dof + 3] = R @ np.cross(qd[v0 : v0 + 3], qd[v0 + 3 : v1])
             else:
                 self.T[dof : dof + v1 - v0, v0:v1] = np.eye(v1 - v0)
         self.data.qvel[:] = self.T @ qd
@@ -96,13 +96,13 @@ class MujocoState:
         """Bias torques in our coordinates."""
         full = np.zeros((self.mj.nv, self.mj.nv))
         mujoco.mj_fullM(self.mj, self.data, full)
-        return self.T.T @ (self.data.qfrc_bias + full @ self.drift)
+        return self.T.T @ (self.data.qfrc_bias + full @ self.convective_acceleration)
 
     def accelerations(self, tau) -> np.ndarray:
         """Accelerations qdd for joint torques `tau`, which replace the applied forces of MuJoCo."""
         self.data.qfrc_applied[:] = np.linalg.solve(self.T.T, tau)
         mujoco.mj_forward(self.mj, self.data)
-        return np.linalg.solve(self.T, self.data.qacc - self.drift)
+        return np.linalg.solve(self.T, self.data.qacc - self.convective_acceleration)
 
     def pose(self, body: str) -> tuple[np.ndarray, np.ndarray]:
         """Rotation matrix and position of a body in the world."""
@@ -125,7 +125,7 @@ class MujocoState:
         return _index(self.mj, mujoco.mjtObj.mjOBJ_BODY, name)
 
     def energies(self) -> tuple[float, float]:
-        """Potential energy of gravity, without bodies fixed to the world, and kinetic energy."""
+        """Gravitational potential energy, excluding bodies attached to the world, and kinetic energy."""
         mujoco.mj_energyPos(self.mj, self.data)
         mujoco.mj_energyVel(self.mj, self.data)
         fixed = self.mj.body_weldid == 0

@@ -83,7 +83,7 @@ NUMPY_OPS = {
     **PLAIN_OPS,
     "logistic": special.expit, "erf": special.erf, "erfc": special.erfc, "pow": np.power, "atan2": np.arctan2,
     "rem": np.fmod, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "le": np.less_equal, "ne": np.not_equal,
-    "imul": np.multiply, "single": lambda a: np.float32(a).astype(float),
+    "imul": np.multiply, "float32": lambda a: np.float32(a).astype(float),
     "to_float": lambda a: np.asarray(a, float), "to_int": lambda a: np.trunc(a).astype(np.int64),
 }  # fmt: skip
 """All graph operations except those that trap."""
@@ -95,11 +95,11 @@ def evaluate_graph(graph: Graph, results: Sequence[int], inputs: Mapping[str, Se
     Args:
         graph: the graph.
         results: the nodes to evaluate.
-        inputs: for each entry of a slot a number, or an array for vectorised evaluation.
+        inputs: for each slot, the values of its entries: scalars, or arrays for vectorised evaluation.
     """
     values: dict[int, Any] = {}
     with np.errstate(all="ignore"):
-        for node in graph.live(results):
+        for node in graph.live_nodes(results):
             op, constant = graph.ops[node], graph.constants.get(node)
             if constant is not None:
                 values[node] = {FLOAT: np.float64, INT: np.int64}.get(graph.kinds[node], bool)(constant)
@@ -114,23 +114,23 @@ def evaluate_graph(graph: Graph, results: Sequence[int], inputs: Mapping[str, Se
 # comparison of native results with XLA
 
 
-class Case(NamedTuple):
+class FunctionCase(NamedTuple):
     """A function with example arguments."""
 
     function: Callable
     arguments: tuple
 
 
-def case(function: Callable, *arguments) -> Case:
+def case(function: Callable, *arguments) -> FunctionCase:
     """A case whose Python numbers are converted to scalar arrays."""
-    return Case(function, tuple(jax.tree.map(np.asarray, arguments)))
+    return FunctionCase(function, tuple(jax.tree.map(np.asarray, arguments)))
 
 
 BATCH = 5
 """Batch size; not a multiple of any number of lanes."""
 
 
-def check(cases: Mapping[str, Case], tolerance: float, *, element_by_element: bool = False) -> None:
+def check_against_xla(cases: Mapping[str, FunctionCase], tolerance: float, *, element_by_element: bool = False) -> None:
     """Check that native results equal those of XLA, and that single and batched results are bitwise equal.
 
     All functions are compiled as one program, which is much faster. The other members of the batch have the same
@@ -147,24 +147,26 @@ def check(cases: Mapping[str, Case], tolerance: float, *, element_by_element: bo
 
     all_arguments = {name: one.arguments for name, one in cases.items()}
     members = [jax.tree.map(lambda x, k=k: np.roll(x, k), all_arguments) for k in range(BATCH)]
-    native, by_xla = NativeFunction(all_cases, all_arguments), jax.jit(all_cases)
+    native, xla_function = NativeFunction(all_cases, all_arguments), jax.jit(all_cases)
     singles = [native(arguments) for arguments in members]
     batch = native(jax.tree.map(lambda *rows: np.stack(rows), *members), batched=True)
     problems = []
     for k, (arguments, single) in enumerate(zip(members, singles, strict=True)):
-        expected = by_xla(arguments)
+        expected = xla_function(arguments)
         for name in cases:
             leaves = [jax.tree.leaves(tree[name]) for tree in (single, expected, batch)]
             for index, (native_result, xla_result, lane) in enumerate(zip(*leaves, strict=True)):
                 what = f"{name}, result {index}, member {k}"
-                if problem := difference(native_result, np.asarray(xla_result), tolerance, element_by_element):
+                if problem := describe_difference(native_result, np.asarray(xla_result), tolerance, element_by_element):
                     problems.append(f"{what}: {problem}")
-                if problem := difference(lane[k], native_result, 0.0):
+                if problem := describe_difference(lane[k], native_result, 0.0):
                     problems.append(f"{what}, in a batch: {problem}")
     assert not problems, "\n".join(problems)
 
 
-def difference(actual: np.ndarray, expected: np.ndarray, tolerance: float, element_by_element: bool = False) -> str:
+def describe_difference(
+    actual: np.ndarray, expected: np.ndarray, tolerance: float, element_by_element: bool = False
+) -> str:
     """Description of the differences of two arrays; empty if they are equal. All NaNs are equal."""
     if (actual.dtype, actual.shape) != (expected.dtype, expected.shape):
         return f"{actual.dtype}{actual.shape} instead of {expected.dtype}{expected.shape}"

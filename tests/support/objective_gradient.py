@@ -17,32 +17,36 @@ def random_point(objective: Objective, seed: int = 0, size: float = 0.03) -> Poi
 
 
 def finite_difference_gradient(objective: Objective, point: Point) -> tuple[np.ndarray, np.ndarray]:
-    """Gradient by θ, and by the initial state of the last window but one."""
+    """Gradients with respect to θ and to the initial state of the second-to-last window."""
     N, W, s = objective.N, objective.windows.count, objective.s
-    no_theta, no_delta = np.zeros((1, N)), np.zeros((1, W, s))
+    zero_theta, zero_delta = np.zeros((1, N)), np.zeros((1, W, s))
 
-    def slope(theta, delta):
+    def directional_derivative(theta, delta):
         high, low = (objective.cost(objective.retract(point, sign * theta, sign * delta))[0] for sign in (H, -H))
         return (high - low) / (2.0 * H)
 
-    by_theta = np.array([slope(np.eye(N)[k][None], no_delta) for k in range(N)])
-    by_state = []
+    theta_gradient = np.array([directional_derivative(np.eye(N)[k][None], zero_delta) for k in range(N)])
+    state_gradient = []
     for k in range(s):
-        direction = no_delta.copy()
+        direction = zero_delta.copy()
         direction[0, -2, k] = 1.0
-        by_state.append(slope(no_theta, direction))
-    return by_theta, np.array(by_state)
+        state_gradient.append(directional_derivative(zero_theta, direction))
+    return theta_gradient, np.array(state_gradient)
 
 
 def check_gradient(objective: Objective, point: Point | None = None, rtol: float = 1e-6) -> None:
     """Check gradients from normal equations and from reverse mode against finite differences."""
     point = random_point(objective) if point is None else point
-    by_theta, by_state = finite_difference_gradient(objective, point)
+    theta_gradient, state_gradient = finite_difference_gradient(objective, point)
     cost, equations = objective.normal_equations(point)
     reverse = objective.gradient(point)
     for name, actual in (("costs", cost), ("costs of reverse sweep", reverse.cost)):
         np.testing.assert_allclose(actual, objective.cost(point), rtol=1e-10, err_msg=name)
     for actual in (equations.a, reverse.theta):
-        np.testing.assert_allclose(actual[0], by_theta, rtol=rtol, atol=rtol * np.abs(by_theta).max(initial=0.0))
+        np.testing.assert_allclose(
+            actual[0], theta_gradient, rtol=rtol, atol=rtol * np.abs(theta_gradient).max(initial=0.0)
+        )
     for actual in (equations.d, reverse.initial_states):
-        np.testing.assert_allclose(actual[0, -2], by_state, rtol=rtol, atol=rtol * np.abs(by_state).max(initial=0.0))
+        np.testing.assert_allclose(
+            actual[0, -2], state_gradient, rtol=rtol, atol=rtol * np.abs(state_gradient).max(initial=0.0)
+        )

@@ -5,8 +5,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from hybridsim.model.builder import ModelBuilder
-from hybridsim.model.coordinates import neutral
-from hybridsim.model.joints import JointType
+from hybridsim.model.coordinates import zero_configuration
+from hybridsim.model.joints import ElementaryJointType
 from hybridsim.model.model import Model
 
 KINDS = ("revolute", "continuous", "prismatic", "spherical", "universal", "planar", "fixed")
@@ -20,16 +20,16 @@ def random_model(
     floating = bool(rng.integers(2)) if floating is None else floating
     builder = ModelBuilder(f"random{seed}", gravity=rng.normal(size=3) * 5.0)
     names = ["world"]
-    scalar_joints = []
+    one_dof_joints = []
     for i in range(bodies):
         # the first joint moves, so that every model has a degree of freedom
         kind = ("free" if floating else "revolute") if i == 0 else str(rng.choice(kinds))
         parameters = {}
         if kind in ("revolute", "continuous", "prismatic"):
-            if mimic and scalar_joints and rng.integers(2):
-                parameters = {"mimic": scalar_joints[0], "mimic_ratio": rng.normal(), "mimic_offset": rng.normal()}
+            if mimic and one_dof_joints and rng.integers(2):
+                parameters = {"mimic": one_dof_joints[0], "mimic_ratio": rng.normal(), "mimic_offset": rng.normal()}
             else:
-                scalar_joints.append(f"j{i}")
+                one_dof_joints.append(f"j{i}")
         if kind not in ("free", "fixed", "prismatic"):
             parameters["anchor"] = rng.normal(size=3) * 0.3 if kind in ("revolute", "spherical") else np.zeros(3)
         # the parent is one of the last three bodies; a body fixed to the world would not be part of the mechanism
@@ -61,10 +61,10 @@ def random_inertia(rng: np.random.Generator) -> np.ndarray:
 
 def random_q(model: Model, rng: np.random.Generator) -> np.ndarray:
     """Random coordinates with unit quaternions."""
-    q = neutral(model.topology) + rng.uniform(-2.0, 2.0, size=model.nq)
+    q = zero_configuration(model.topology) + rng.uniform(-2.0, 2.0, size=model.nq)
     bounds = zip(model.topology.joint_types, model.topology.q_slices, strict=True)
     for kind, (_, stop) in bounds:
-        if kind in (JointType.SPHERICAL, JointType.FREE):
+        if kind in (ElementaryJointType.SPHERICAL, ElementaryJointType.FREE):
             q[stop - 4 : stop] = rng.normal(size=4)
             q[stop - 4 : stop] /= np.linalg.norm(q[stop - 4 : stop])
     return q
@@ -78,7 +78,7 @@ def random_state(model: Model, seed: int) -> tuple[np.ndarray, np.ndarray, np.nd
 
 def without_free_armature(model: Model) -> Model:
     """The model without armature of free joints, which has no weight and no part in the momentum."""
-    free = [kind is JointType.FREE for kind in model.topology.joint_types for _ in range(kind.nv)]
+    free = [kind is ElementaryJointType.FREE for kind in model.topology.joint_types for _ in range(kind.nv)]
     return eqx.tree_at(lambda m: m.joint.armature, model, np.where(free, 0.0, model.joint.armature))
 
 

@@ -9,7 +9,7 @@ def rotations(quaternions: np.ndarray) -> np.ndarray:
     return Rotation.from_quat(np.roll(quaternions, -1, axis=1)).as_matrix()
 
 
-def world_velocities(motion) -> tuple[np.ndarray, np.ndarray]:
+def world_velocities(trajectory) -> tuple[np.ndarray, np.ndarray]:
     """Angular velocity of a free body and velocity of its origin, in world axes."""
-    R = rotations(motion.q[:, 3:7])
-    return np.einsum("tij,tj->ti", R, motion.qd[:, :3]), np.einsum("tij,tj->ti", R, motion.qd[:, 3:6])
+    R = rotations(trajectory.q[:, 3:7])
+    return np.einsum("tij,tj->ti", R, trajectory.qd[:, :3]), np.einsum("tij,tj->ti", R, trajectory.qd[:, 3:6])

@@ -15,7 +15,7 @@ dt = 0.01
 
 [data]
 files = ["run.csv"]
-validation = 0.0
+held_out = 0.0
 
 [[channel]]
 name = "angle"
@@ -29,7 +29,7 @@ bounds = [0.0, 1.0]
 """
 """A pendulum project; tests refer to its line numbers."""
 
-ARM_URDF = """<robot name="arm">
+TWO_LINK_URDF = """<robot name="arm">
   <link name="world"/>
   <link name="upper"><inertial><origin xyz="0 0 -0.25"/><mass value="1.5"/>
     <inertia ixx="0.02" iyy="0.02" izz="0.002" ixy="0" ixz="0" iyz="0"/></inertial></link>

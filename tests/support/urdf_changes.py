@@ -49,7 +49,7 @@ LOWER_INERTIAL = "".join(VALID.splitlines(keepends=True)[i] for i in range(23, 2
 
 
 @dataclass
-class Case:
+class UrdfCase:
     """Changes of the valid file, and code, line and part of the text of each resulting problem."""
 
     changes: list[tuple[str, str]]
@@ -57,7 +57,7 @@ class Case:
     options: dict = field(default_factory=dict)
 
 
-def collision(uri: str) -> tuple[str, str]:
+def add_collision_mesh(uri: str) -> tuple[str, str]:
     """Change that gives the base a collision mesh, in line 2."""
     mesh = f'<collision><geometry><mesh filename="{uri}"/></geometry></collision>'
     return '<link name="base"/>', f'<link name="base">{mesh}</link>'
@@ -85,7 +85,7 @@ def read_urdf(path: Path, **options: Unpack[LoadKwargs]) -> tuple[ModelSpec, lis
     return spec, [problem for problem in problems if problem.severity is not Severity.NOTE]
 
 
-def check(problems: list[Problem], expected: list[tuple[str, int, str]], path: Path) -> None:
+def check_problems(problems: list[Problem], expected: list[tuple[str, int, str]], path: Path) -> None:
     """Check for exactly the expected problems, in order, each with file, line and fix."""
     assert [(p.code, p.line) for p in problems] == [(code, line) for code, line, _ in expected]
     for problem, (_, _, part) in zip(problems, expected, strict=True):
@@ -94,8 +94,8 @@ def check(problems: list[Problem], expected: list[tuple[str, int, str]], path: P
         assert problem.fix
 
 
-def assert_errors(folder: Path, case: Case) -> None:
+def assert_errors(folder: Path, case: UrdfCase) -> None:
     """Check that the expected problems of the case are all errors of the changed file."""
     path = write(folder, apply_changes(case.changes))
     _, problems = read_urdf(path, **case.options)
-    check([p for p in problems if p.severity is Severity.ERROR], case.expected, path)
+    check_problems([p for p in problems if p.severity is Severity.ERROR], case.expected, path)

@@ -27,7 +27,7 @@ def model():
 
 
 @pytest.fixture(scope="module")
-def floating():
+def floating_arm():
     """A free body with an actuated arm, which has every axis and every form of the catalogue."""
     robot = ModelBuilder("floating")
     robot.add_body(
@@ -42,7 +42,7 @@ def floating():
     return robot.build()
 
 
-def _swinging(sim):
+def _initial_state(sim):
     return sim.initial_state([1.0, 0.5], [0.3, -0.2])
 
 
@@ -50,7 +50,7 @@ def _swinging(sim):
 def test_an_empty_blueprint_does_not_change_the_program(model, monkeypatch, integrator):
     """The traced program equals that of an engine without taps."""
     sim = Simulator(model, integrator=integrator)
-    traced = jax.make_jaxpr(next_state)(sim, _swinging(sim), as_inputs(None, sim.model.nu))
+    traced = jax.make_jaxpr(next_state)(sim, _initial_state(sim), as_inputs(None, sim.model.nu))
 
     class NoTaps:
         def __call__(self, name, value, retract=None):
@@ -63,7 +63,7 @@ def test_an_empty_blueprint_does_not_change_the_program(model, monkeypatch, inte
             return False
 
     monkeypatch.setattr(Simulator, "open_taps", lambda self, state: NoTaps())
-    untapped = jax.make_jaxpr(next_state)(sim, _swinging(sim), as_inputs(None, sim.model.nu))
+    untapped = jax.make_jaxpr(next_state)(sim, _initial_state(sim), as_inputs(None, sim.model.nu))
     assert str(traced) == str(untapped)
 
 
@@ -76,9 +76,9 @@ def test_an_empty_blueprint_does_not_change_the_program(model, monkeypatch, inte
         slow("implicit", "compliant"),
     ],
 )
-def test_initial_grafts_on_all_quantities_change_nothing(floating, integrator, contact):
+def test_initial_grafts_on_all_quantities_change_nothing(floating_arm, integrator, contact):
     """Bit for bit, or to rounding if stages are compiled: XLA fuses two programs differently."""
-    model = floating
+    model = floating_arm
     plain = Simulator(model, integrator=integrator, contact=contact)
     sizes = {"dof": model.nv, "body": model.nb, "actuator": model.nu, "contact": plain.contact.candidates.nc}
     assert sizes["contact"] == 3
@@ -101,14 +101,14 @@ def test_initial_grafts_on_all_quantities_change_nothing(floating, integrator, c
 def test_an_added_torque_equals_the_same_command(model):
     """A constant added to joint.tau acts like the same constant as command."""
     sim = Simulator(model, blueprint=Blueprint(Graft("joint.tau", ["joint.qd"], constant_network(0.7, -0.4))))
-    commanded = step(Simulator(model), _swinging(sim), np.array([0.7, -0.4]))
-    np.testing.assert_allclose(step(sim, _swinging(sim)).qd, commanded.qd, rtol=1e-14)
+    commanded = step(Simulator(model), _initial_state(sim), np.array([0.7, -0.4]))
+    np.testing.assert_allclose(step(sim, _initial_state(sim)).qd, commanded.qd, rtol=1e-14)
 
 
 def test_a_graft_on_one_scalar(model):
     sim = Simulator(model, blueprint=Blueprint(Graft("joint.tau[joint1]", ["joint.qd"], constant_network(0.5))))
-    commanded = step(Simulator(model), _swinging(sim), np.array([0.0, 0.5]))
-    np.testing.assert_allclose(step(sim, _swinging(sim)).qd, commanded.qd, rtol=1e-14)
+    commanded = step(Simulator(model), _initial_state(sim), np.array([0.0, 0.5]))
+    np.testing.assert_allclose(step(sim, _initial_state(sim)).qd, commanded.qd, rtol=1e-14)
 
 
 @pytest.mark.parametrize(("mode", "expected"), [("add", [1.5, 2.5]), ("replace", [0.5, 0.5]), ("scale", [1.5, 3.0])])
@@ -116,7 +116,7 @@ def test_modes(model, mode, expected):
     sim = Simulator(
         model, blueprint=Blueprint(Graft("actuator.command", ["step.time"], constant_network(0.5, 0.5), mode=mode))
     )
-    record = observe(sim, _swinging(sim), np.array([1.0, 2.0]))
+    record = observe(sim, _initial_state(sim), np.array([1.0, 2.0]))
     np.testing.assert_allclose(record["actuator.command"], expected)
 
 
@@ -132,7 +132,9 @@ def test_per_element_shares_one_network_along_the_axis(model):
 def test_a_single_row_is_shared_by_all_elements(model):
     graft = Graft("joint.tau", ["joint.q", "joint.qd[joint0]"], lambda x: 2.0 * x[1:], per="element")
     sim = Simulator(model, blueprint=Blueprint(graft))
-    change = observe(sim, _swinging(sim))["joint.tau"] - observe(Simulator(model), _swinging(sim))["joint.tau"]
+    change = (
+        observe(sim, _initial_state(sim))["joint.tau"] - observe(Simulator(model), _initial_state(sim))["joint.tau"]
+    )
     np.testing.assert_allclose(change, [0.6, 0.6], rtol=1e-12)
 
 
@@ -153,9 +155,9 @@ def test_rows_that_do_not_belong_to_elements_are_refused(model):
 
 
 def test_one_network_with_several_outputs(model):
-    both = Graft(["joint.passive[joint0]", "joint.actuation[joint1]"], ["joint.q"], constant_network(1.0, 2.0))
-    sim, plain = Simulator(model, blueprint=Blueprint(both)), Simulator(model)
-    after, before = observe(sim, _swinging(sim)), observe(plain, _swinging(sim))
+    graft = Graft(["joint.passive[joint0]", "joint.actuation[joint1]"], ["joint.q"], constant_network(1.0, 2.0))
+    sim, plain = Simulator(model, blueprint=Blueprint(graft)), Simulator(model)
+    after, before = observe(sim, _initial_state(sim)), observe(plain, _initial_state(sim))
     np.testing.assert_allclose(after["joint.passive"] - before["joint.passive"], [1.0, 0.0])
     np.testing.assert_allclose(after["joint.actuation"] - before["joint.actuation"], [0.0, 2.0])
 
@@ -164,27 +166,29 @@ def test_user_inputs(model):
     wind = eqx.Partial(lambda c, x: c * x, jnp.asarray(3.0))
     blueprint = Blueprint(Graft("joint.tau[joint0]", ["input.wind"], wind), inputs={"wind": 1})
     sim = Simulator(model, blueprint=blueprint)
-    after = observe(sim, _swinging(sim), Inputs(np.zeros(2), user={"wind": np.array([0.5])}))
-    before = observe(Simulator(model), _swinging(sim))
+    after = observe(sim, _initial_state(sim), Inputs(np.zeros(2), user={"wind": np.array([0.5])}))
+    before = observe(Simulator(model), _initial_state(sim))
     np.testing.assert_allclose(after["joint.tau"] - before["joint.tau"], [1.5, 0.0], atol=1e-14)
     with pytest.raises(TapError, match=r"no user input for 'input\.wind'"):
-        observe(sim, _swinging(sim))
+        observe(sim, _initial_state(sim))
     with pytest.raises(TapError, match=r"'input\.wind' has 2 elements, but the blueprint expects 1"):
-        observe(sim, _swinging(sim), Inputs(np.zeros(2), user={"wind": np.zeros(2)}))
+        observe(sim, _initial_state(sim), Inputs(np.zeros(2), user={"wind": np.zeros(2)}))
 
 
-@pytest.mark.parametrize("per", ["whole", "element"])
+@pytest.mark.parametrize("per", ["graft", "element"])
 def test_a_network_with_one_output_may_return_a_scalar(model, per):
-    where = "joint.tau[joint1]" if per == "whole" else "joint.tau"
+    where = "joint.tau[joint1]" if per == "graft" else "joint.tau"
     drag = eqx.Partial(lambda c, x: -c * x[0], jnp.asarray(0.5))
     sim = Simulator(model, blueprint=Blueprint(Graft(where, [where.replace("tau", "qd")], drag, per=per)))
-    change = observe(sim, _swinging(sim))["joint.tau"] - observe(Simulator(model), _swinging(sim))["joint.tau"]
-    np.testing.assert_allclose(change, [0.0 if per == "whole" else -0.15, 0.1], atol=1e-15)
+    change = (
+        observe(sim, _initial_state(sim))["joint.tau"] - observe(Simulator(model), _initial_state(sim))["joint.tau"]
+    )
+    np.testing.assert_allclose(change, [0.0 if per == "graft" else -0.15, 0.1], atol=1e-15)
 
 
-def test_configurations_stay_on_their_manifold(floating):
+def test_configurations_stay_on_their_manifold(floating_arm):
     """Adding to the degrees of freedom of a quaternion preserves unit length."""
-    model = floating
+    model = floating_arm
     graft = Graft("step.q_next[root]", ["step.time"], constant_network(0.3, -0.2, 0.1, 1.0, 2.0, 3.0))
     sim = Simulator(model, blueprint=Blueprint(graft))
     q = step(sim, sim.initial_state()).q
@@ -196,8 +200,8 @@ def test_pose_and_inertia_by_component(model):
     heavier = Graft("body.inertia[link1].mass", ["step.time"], constant_network(0.25))
     higher = Graft("body.pose[link0].p.z", ["step.time"], constant_network(0.125), mode="replace")
     sim = Simulator(model, blueprint=Blueprint(heavier, higher))
-    after = observe(sim, _swinging(sim))
-    before = observe(Simulator(model), _swinging(sim))
+    after = observe(sim, _initial_state(sim))
+    before = observe(Simulator(model), _initial_state(sim))
     change = np.asarray(after["body.inertia"] - before["body.inertia"])
     assert change[1, 0] == pytest.approx(0.25) and np.count_nonzero(change) == 1
     assert after["body.pose"][0, 2] == 0.125
@@ -212,7 +216,7 @@ def test_gradients_of_a_rollout_with_respect_to_weights(model):
 
     @eqx.filter_jit
     def loss(sim):
-        return jnp.sum(rollout(sim, _swinging(sim), steps=20).q ** 2)
+        return jnp.sum(rollout(sim, _initial_state(sim), steps=20).q ** 2)
 
     gradient = eqx.filter_grad(loss)(sim).blueprint.grafts[0].net.weights[0]
 
@@ -229,7 +233,7 @@ def test_other_weights_do_not_recompile(model):
     traces = 0
 
     @eqx.filter_jit
-    def counted(sim, state):
+    def count_traces(sim, state):
         nonlocal traces
         traces += 1
         return next_state(sim, state, as_inputs(None, 2))
@@ -237,16 +241,16 @@ def test_other_weights_do_not_recompile(model):
     for seed in range(3):
         blueprint = Blueprint(Graft("joint.tau", ["joint.qd"], MLP(2, 2, seed=seed)))
         sim = Simulator(model, blueprint=blueprint, dt=0.001 * (seed + 1))
-        counted(sim, _swinging(sim))
+        count_traces(sim, _initial_state(sim))
     assert traces == 1
 
 
 def test_simulators_with_different_blueprints_are_independent(model):
-    pushed = Simulator(model, blueprint=Blueprint(Graft("joint.tau", ["joint.qd"], constant_network(5.0, 0.0))))
+    grafted = Simulator(model, blueprint=Blueprint(Graft("joint.tau", ["joint.qd"], constant_network(5.0, 0.0))))
     plain = Simulator(model)
-    state = _swinging(plain)
+    state = _initial_state(plain)
     first = step(plain, state).qd
-    step(pushed, state)
+    step(grafted, state)
     assert np.array_equal(step(plain, state).qd, first)
 
 
@@ -280,16 +284,16 @@ def test_errors_are_explained(model, case):
     assert message in str(error.value)
 
 
-def test_unknown_mode_and_scope_are_refused():
-    with pytest.raises(TapError, match="unknown mode"):
+def test_unknown_values_of_mode_and_per_are_refused():
+    with pytest.raises(TapError, match="unknown `mode` 'multiply'"):
         Graft("joint.tau", ["joint.q"], MLP(2, 2), mode="multiply")
-    with pytest.raises(TapError, match="per of a graft must be 'whole' or 'element'"):
+    with pytest.raises(TapError, match="`per` of a graft must be 'graft' or 'element'"):
         Graft("joint.tau", ["joint.q"], MLP(2, 2), per="joint")
 
 
 def test_tap_inside_a_transformation_is_caught(model):
     sim = Simulator(model, blueprint=Blueprint(Graft("joint.tau", ["joint.q"], constant_network(1.0, 1.0))))
-    taps = sim.open_taps(_swinging(sim))
+    taps = sim.open_taps(_initial_state(sim))
     with pytest.raises(TapError, match="is used inside a vmap"):
         jax.vmap(lambda q: taps("joint.q", q))(jnp.zeros((3, 2)))
 
@@ -301,9 +305,9 @@ def test_simulator_works_inside_vmap_and_grad(model):
 
     def final(c):
         changed = eqx.tree_at(lambda s: s.blueprint.grafts[0].net.args[0], sim, c)
-        return rollout(changed, _swinging(sim), steps=3).qd[-1]
+        return rollout(changed, _initial_state(sim), steps=3).qd[-1]
 
     batch = jax.jit(jax.vmap(final))(jnp.array([[0.0, 0.0], [1.0, 0.0]]))
     one = final(jnp.array([1.0, 0.0]))
     np.testing.assert_allclose(batch[1], one, rtol=1e-12)
-    assert isinstance(rollout(sim, _swinging(sim), steps=1).final, State)
+    assert isinstance(rollout(sim, _initial_state(sim), steps=1).final, State)

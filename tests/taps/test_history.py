@@ -17,7 +17,7 @@ from hybridsim.sim.step import observe, step
 from hybridsim.taps.blueprint import Blueprint, Graft
 from support.networks import randomize_weights
 
-SWING = ([1.0, 0.5], [0.3, -0.2])
+INITIAL_STATE = ([1.0, 0.5], [0.3, -0.2])
 
 
 def identity(x):
@@ -28,7 +28,7 @@ def test_lagged_values_are_those_of_earlier_steps():
     reads = ["joint.qd[joint0]@1", "joint.qd[joint0]@3"]
     graft = Graft("actuator.command", reads, identity, mode="replace")
     sim = Simulator(double_pendulum(), blueprint=Blueprint(graft))
-    state, velocities, commands = sim.initial_state(*SWING), [], []
+    state, velocities, commands = sim.initial_state(*INITIAL_STATE), [], []
     for _ in range(6):
         velocities.append(float(state.qd[0]))
         commands.append(np.asarray(observe(sim, state)["actuator.command"]))
@@ -45,16 +45,16 @@ def test_states_of_other_simulators_are_refused():
     short, long = "actuation", "actuation, history"
     for sim, other, keys, expected in ((lagged, plain, short, long), (plain, lagged, long, short)):
         message = rf"^state\.aux has keys {keys}; this simulator expects {expected}: create the state with "
-        for run in (step, lambda sim, state: simulate(sim, state, steps=2)):
+        for function in (step, lambda sim, state: simulate(sim, state, steps=2)):
             with pytest.raises(ValueError, match=message):
-                run(sim, other.initial_state(*SWING))
+                function(sim, other.initial_state(*INITIAL_STATE))
 
 
 def test_quantities_computed_after_the_graft_can_be_read_with_a_lag():
     """Accelerations of the previous step as input of torques."""
     graft = Graft("joint.tau", "joint.qdd @ 1", lambda x: 0.1 * x)
     sim = Simulator(double_pendulum(), blueprint=Blueprint(graft))
-    first = sim.initial_state(*SWING)
+    first = sim.initial_state(*INITIAL_STATE)
     assert np.all(np.asarray(observe(sim, first)["joint.tau"]) == 0.0)
     second = step(sim, first)
     before = observe(sim, first)["joint.qdd"]
@@ -70,16 +70,16 @@ def lagged_simulator(integrator="euler", backend="native"):
 @pytest.mark.parametrize("integrator", ["euler", "rk4", "implicit"])
 def test_native_and_xla_agree(integrator):
     one, other = (lagged_simulator(integrator, backend) for backend in ("native", "xla"))
-    a, b = (simulate(sim, sim.initial_state(*SWING), steps=50) for sim in (one, other))
+    a, b = (simulate(sim, sim.initial_state(*INITIAL_STATE), steps=50) for sim in (one, other))
     np.testing.assert_allclose(a.q, b.q, rtol=1e-10)
     plain = Simulator(double_pendulum(), dt=0.01, integrator=integrator)
-    assert np.abs(simulate(plain, plain.initial_state(*SWING), steps=50).q - a.q).max() > 1e-3
+    assert np.abs(simulate(plain, plain.initial_state(*INITIAL_STATE), steps=50).q - a.q).max() > 1e-3
 
 
 def test_a_rollout_continues_from_the_final_state_of_another():
     sim = lagged_simulator()
-    whole = rollout(sim, sim.initial_state(*SWING), steps=20)
-    half = rollout(sim, sim.initial_state(*SWING), steps=9)
+    whole = rollout(sim, sim.initial_state(*INITIAL_STATE), steps=20)
+    half = rollout(sim, sim.initial_state(*INITIAL_STATE), steps=9)
     second = rollout(sim, half.final, steps=11)
     np.testing.assert_allclose(second.q[-1], whole.q[-1], rtol=1e-13)
 
@@ -87,11 +87,11 @@ def test_a_rollout_continues_from_the_final_state_of_another():
 @pytest.mark.parametrize("backend", ["native", "xla"])
 def test_gradients_through_lagged_inputs(backend):
     sim = lagged_simulator(backend=backend)
-    start = sim.initial_state(*SWING)
+    initial_state = sim.initial_state(*INITIAL_STATE)
 
     def end(weight):
         other = eqx.tree_at(lambda s: s.blueprint.grafts[0].net.weights[0], sim, weight)
-        return jnp.sum(rollout(other, start, steps=15).q[-1] ** 2)
+        return jnp.sum(rollout(other, initial_state, steps=15).q[-1] ** 2)
 
     weight = jnp.asarray(sim.blueprint.grafts[0].net.weights[0])
     gradient, direction = jax.grad(end)(weight), np.random.default_rng(0).normal(size=weight.shape)
@@ -113,7 +113,7 @@ def test_lagged_addresses_are_listed_and_checked():
     with pytest.raises(TapError, match="the lag must be at most 1000 steps"):
         Simulator(double_pendulum(), blueprint=Blueprint(Graft("joint.tau", "joint.qd@5000", MLP(2, 2))))
     with pytest.raises(TapError, match="a sensor cannot read lagged values"):
-        Sensors.of(sim, {"late": "joint.q[joint0]@1"})
+        Sensors.from_addresses(sim, {"late": "joint.q[joint0]@1"})
 
 
 def test_a_missing_lagged_user_input_is_explained():

@@ -14,8 +14,8 @@ from hybridsim.sim.simulator import Simulator
 from hybridsim.taps.blueprint import Blueprint, Graft
 
 STATE = ["joint.q", "joint.qd"]
-BOTH = ["body.pose[link0,link1]", "body.twist[link0,link1]"]
-WRONG = {
+PAIR_INPUTS = ["body.pose[link0,link1]", "body.twist[link0,link1]"]
+NOT_PASSIVE = {
     "other order": Graft("joint.tau", ["joint.qd", "joint.q"], Dissipative(2, 2)),
     "other joints": Graft("joint.tau", "joint.qd[joint1,joint0]", Dissipative(0, 2)),
     "past velocities": Graft("joint.tau", "joint.qd@1", Dissipative(0, 2)),
@@ -26,17 +26,17 @@ WRONG = {
     "friction by the wrong joint": Graft("joint.tau[joint0]", "joint.qd[joint1]", JointFriction()),
     "added accelerations": Graft("joint.qdd", [*STATE, "joint.qdd", "joint.mass_matrix"], Lagrangian(2)),
     "a twist of another body": Graft("body.external_force[link0]", "body.twist[link1]", RodDrag((0, 0, 0), (0, 0, 1))),
-    "bodies the other way round": Graft("body.external_force[link1,link0]", BOTH, InternalForce()),
+    "bodies the other way round": Graft("body.external_force[link1,link0]", PAIR_INPUTS, InternalForce()),
 }
 
 
-@pytest.mark.parametrize("case", WRONG)
+@pytest.mark.parametrize("case", NOT_PASSIVE)
 def test_a_wiring_that_is_not_passive_is_refused(case):
     with pytest.raises(TapError, match=r"must read|is valid only with mode"):
-        Simulator(double_pendulum(), blueprint=Blueprint(WRONG[case]))
+        Simulator(double_pendulum(), blueprint=Blueprint(NOT_PASSIVE[case]))
 
 
-RIGHT = {
+PASSIVE = {
     "one for all": Graft("joint.tau", STATE, Dissipative(2, 2)),
     "one for each": Graft("joint.tau", STATE, Dissipative(1, 1), per="element"),
     "of another force": Graft("joint.passive", "joint.qd", Dissipative(0, 2)),
@@ -47,13 +47,13 @@ RIGHT = {
     ),
     "with a port": Graft("joint.tau", [*STATE, "actuator.command"], PortHamiltonian(2, ports=2)),
     "friction": Graft("joint.tau", STATE, JointFriction(1), per="element"),
-    "between bodies": Graft("body.external_force[link0,link1]", BOTH, InternalForce()),
+    "between bodies": Graft("body.external_force[link0,link1]", PAIR_INPUTS, InternalForce()),
 }
 
 
-@pytest.mark.parametrize("case", RIGHT)
+@pytest.mark.parametrize("case", PASSIVE)
 def test_a_passive_wiring_is_accepted(case):
-    Simulator(double_pendulum(), blueprint=Blueprint(RIGHT[case]))
+    Simulator(double_pendulum(), blueprint=Blueprint(PASSIVE[case]))
 
 
 def test_contact_friction_must_replace_that_of_the_engine():

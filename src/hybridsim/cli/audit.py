@@ -28,18 +28,18 @@ def audit(
     """
     from hybridsim.project.build.build import build
     from hybridsim.project.build.task import task_of
-    from hybridsim.project.record.record import Record
     from hybridsim.project.report.energy_audit import energy_audit
     from hybridsim.project.report.prediction import fitted_theta
+    from hybridsim.project.run_folder.folder import RunFolder
     from hybridsim.project.schema.load import load_project
 
-    record = Record(run)
-    record.result()  # fail early if there is none
+    run_folder = RunFolder(run)
+    run_folder.result()  # fail early if there is none
     with print_warnings():
-        task = task_of(build(load_project(project or Path(record.manifest()["project"]["file"]))))
-        report = energy_audit(task, fitted_theta(task, record))
+        task = task_of(build(load_project(project or Path(run_folder.manifest()["project"]["file"]))))
+        energies = energy_audit(task, fitted_theta(task, run_folder))
     if json:
-        print_json(report)
+        print_json(energies)
         return 0
     rows = [
         (
@@ -49,11 +49,11 @@ def audit(
             f"{graft['removed']:.4g} J",
             f"{graft['peak_power']:.3g} W",
         )
-        for graft in report["grafts"]
+        for graft in energies["grafts"]
     ]
     titles = ("network", "output", "injected", "removed", "peak power")
     print_table(titles, rows, right=titles[2:])
-    excluded = f"; {pluralize(report['diverged'], 'window')} diverged and excluded" if report["diverged"] else ""
-    say(f"over {report['seconds']:.4g} s of motion in {pluralize(report['windows'], 'window')}{excluded}")
-    say(f"change of mechanical energy in these windows, all effects included: {report['energy_change']:.4g} J")
+    excluded = f"; {pluralize(energies['diverged'], 'window')} diverged and excluded" if energies["diverged"] else ""
+    say(f"over {energies['duration']:.4g} s of motion in {pluralize(energies['windows'], 'window')}{excluded}")
+    say(f"change of mechanical energy in these windows, all effects included: {energies['energy_change']:.4g} J")
     return 0

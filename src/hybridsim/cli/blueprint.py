@@ -13,6 +13,9 @@ from hybridsim.core.messages import pluralize
 if TYPE_CHECKING:
     from hybridsim.sim.simulator import Simulator
 
+MODE_VERBS = {"add": "adds to", "scale": "scales", "replace": "replaces"}
+"""What a network does with its outputs, by the mode of its graft."""
+
 
 def blueprint(
     action: Annotated[Literal["show", "export-c"], tyro.conf.Positional],
@@ -87,7 +90,7 @@ def blueprint(
     for index, network in enumerate(networks):
         for k, wire in enumerate(network.inputs):
             strength = "–" if wire.strength is None else f"{wire.strength:.3g}"
-            outputs = f"{network.mode} to {', '.join(network.outputs)}"
+            outputs = f"{MODE_VERBS[network.mode]} {', '.join(network.outputs)}"
             cells = (str(index), f"{network.kind} {network.shape}".strip(), outputs)
             rows.append((*(cells if k == 0 else ("", "", "")), wire.address, "pruned" if wire.is_pruned else strength))
     print_table(("graft", "network", "output", "input", "strength"), rows, right=("strength",))

@@ -5,12 +5,13 @@ from typing import Annotated, Literal
 import tyro
 
 from hybridsim.cli.output import print_json, say
+from hybridsim.core.messages import pluralize
 
 
 def cache(action: Annotated[Literal["info", "clear"], tyro.conf.Positional], json: bool = False) -> int:
     """Show the size of the cache of compiled kernels, or clear it.
 
-    Kernels are cached so that later runs start without compilation. The cache key covers the computation and the
+    Kernels are cached so that later programs start without compilation. The cache key covers the computation and the
     versions of all tools that produced the kernel, so clearing the cache only frees disk space. The environment
     variable HYBRIDSIM_CACHE selects another folder; if it is empty, nothing is cached.
 
@@ -26,16 +27,16 @@ def cache(action: Annotated[Literal["info", "clear"], tyro.conf.Positional], jso
 
     folder, reason = kernels.folder(), kernels.unusable_reason()
     entries = kernels.clear() if action == "clear" else kernels.entries()
-    size = sum(entries.values())
-    report = {"folder": None if folder is None else str(folder), "kernels": len(entries), "bytes": size}
+    size, count = sum(entries.values()), pluralize(len(entries), "kernel")
+    info = {"folder": None if folder is None else str(folder), "kernels": len(entries), "bytes": size}
     if action == "clear":
-        report["removed"] = len(entries)
+        info["removed"] = len(entries)
     if json:
-        print_json(report | {"reason": reason})
+        print_json(info | {"reason": reason})
     elif reason:
         say(f"kernels are not cached: {reason}")
     elif action == "clear":
-        say(f"removed {len(entries)} kernels ({size / 2**20:.1f} MB) from {folder}")
+        say(f"removed {count} ({size / 2**20:.1f} MB) from {folder}")
     else:
-        say(f"{len(entries)} kernels, {size / 2**20:.1f} MB of at most {kernels.MAX_BYTES // 2**20} MB, in {folder}")
+        say(f"{count}, {size / 2**20:.1f} MB of at most {kernels.MAX_BYTES // 2**20} MB, in {folder}")
     return 0

@@ -71,7 +71,7 @@ def bodies(model: "Model") -> list[dict]:
     topology, joint, rows = model.topology, model.joint, []
     for i, name in enumerate(topology.body_names):
         start, stop = topology.tree_v_slices[i]
-        parent, master = topology.parents[i], topology.mimics[i]
+        parent, master = topology.parents[i], topology.masters[i]
         is_scalar = stop - start == 1
         rows.append(
             {

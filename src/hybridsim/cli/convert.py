@@ -17,7 +17,7 @@ def convert(
 ) -> int:
     """Convert a model to URDF or MJCF; the suffix of OUT selects the format (.urdf, .xml or .mjcf).
 
-    The output contains the quantities that the engine models: bodies, joints, collision shapes and actuators. Visual
+    The output contains what the engine models: bodies, joints, collision shapes and actuators. Visual
     shapes, materials, sensors and comments of the original are dropped.
 
     For example:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hybridsim.cli.interrupt import StopRequest
-from hybridsim.cli.output import print_json, print_table, say
+from hybridsim.cli.output import SIGMA, print_json, print_table, say
 from hybridsim.core.errors import HybridsimError
 
 if TYPE_CHECKING:
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 PROJECTS = {"parameters": "masses and friction fitted", "networks": "with networks for unmodelled effects"}
 """Projects in the order in which they are fitted, with a description of each."""
-SCORE = "predicted over 1 s"
-"""Score that is reported: prediction one second ahead."""
+SCORE_LABEL = "held-out runs, predictions over 1 s"
+"""Label of the reported score."""
 
 
 def demo(out: Path = Path("hybridsim-demo"), browser: bool = True, json: bool = False) -> int:
-    """Fit a two-joint arm to recordings, first its parameters, then with small networks, and compare the errors.
+    """Fit a model of a two-joint arm to recordings: its parameters first, then networks as well; compare the residuals.
 
     The recordings were simulated in MuJoCo with friction, air drag and encoder noise that the model file lacks
     (`python -m hybridsim.demo.record` generates them). The output folder contains the model, the recordings and both
@@ -35,6 +35,8 @@ def demo(out: Path = Path("hybridsim-demo"), browser: bool = True, json: bool = 
         browser: open the summary page in a browser if a display is available.
         json: print the result as JSON instead of text.
     """
+    from hybridsim.project.report.result import score_label
+
     folder = _copy_files(out)
     rows: list[tuple[str, Any]] = []
     with StopRequest() as stop:
@@ -47,19 +49,20 @@ def demo(out: Path = Path("hybridsim-demo"), browser: bool = True, json: bool = 
                 return stop.exit_code
             if outcome.result["status"] != "converged" and not json:
                 say(f"{name}: {outcome.result['message']}; the best parameters so far are used")
-            score = next(s for s in outcome.result["scores"] if f"{s['kind']} over {s['seconds']:.3g} s" == SCORE)
-            errors = score["normalized"]
+            score = next(row for row in outcome.result["scores"] if score_label(row) == SCORE_LABEL)
+            residuals = score["normalized"]
             if not rows:
-                rows.append(("initial model", errors["before"]["rms"]))
-            rows.append((description, errors["after"]["rms"]))
+                rows.append(("initial model", residuals["before"]["rms"]))
+            rows.append((description, residuals["after"]["rms"]))
     page = folder / "runs" / "networks" / "summary.html"
     if json:
         print_json({"residual_rms": dict(rows), "page": str(page)})
         return 0
     first = rows[0][1]
-    cells = [(text, f"{error:.3g}", f"{first / error:.3g}×") for text, error in rows]
-    titles = (f"RMS residual of held-out runs, {SCORE}", "× noise", "improvement")
+    cells = [(text, f"{rms:.3g}", f"{first / rms:.3g}×") for text, rms in rows]
+    titles = (f"RMS residual of {SCORE_LABEL}", "σ", "improvement")
     print_table(titles, cells, right=titles[1:])
+    say(SIGMA)
     say(f"summary: {page}")
     if browser and (
         os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY") or sys.platform in ("darwin", "win32")
@@ -87,11 +90,13 @@ def _fit(project: Path, stop: StopRequest, *, quiet: bool) -> "Outcome":
     from hybridsim.project.build.build import build
     from hybridsim.project.build.task import task_of
     from hybridsim.project.fit_run import run_fit
-    from hybridsim.project.record.record import Record
+    from hybridsim.project.run_folder.folder import RunFolder
     from hybridsim.project.schema.load import load_project
 
     task = task_of(build(load_project(project)))
     with FitProgress(quiet=quiet) as progress:
         command = ["hybridsim", "fit", str(project)]
         callbacks = {"callback": progress.show, "stop": lambda: stop.requested, "log": progress.log}
-        return run_fit(task, Record(project.parent / "runs" / project.stem), mode="fresh", command=command, **callbacks)
+        return run_fit(
+            task, RunFolder(project.parent / "runs" / project.stem), mode="fresh", command=command, **callbacks
+        )

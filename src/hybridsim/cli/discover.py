@@ -6,7 +6,7 @@ from typing import Annotated
 
 import tyro
 
-from hybridsim.cli.output import print_json, print_problems, print_table, print_warnings, say
+from hybridsim.cli.output import SIGMA, print_json, print_problems, print_table, print_warnings, say
 from hybridsim.core.errors import HybridsimError
 from hybridsim.core.messages import pluralize
 
@@ -32,8 +32,8 @@ def discover(
 
     Args:
         project: project file with candidates as [[graft]], and held-out runs.
-        seeds: number of restarts, each with different initial weights and, of at least four training runs, a
-            different three quarters; the fraction of seeds that select an input is a measure of confidence in it.
+        seeds: number of restarts, each with different initial weights and, given at least four training runs, a random
+            three quarters of them; the fraction of seeds that select an input is a measure of confidence in it.
         resume: continue an interrupted discovery.
         fresh: discard an earlier discovery and start over.
         out: output folder; by default runs/NAME-discovery next to the project.
@@ -41,10 +41,10 @@ def discover(
         json: print the result as JSON instead of text.
     """
     from hybridsim.identify.discover import discover as search_inputs
-    from hybridsim.networks.prune import prunable_columns
+    from hybridsim.networks.prune import pruning_units
     from hybridsim.project.build.build import build
     from hybridsim.project.build.task import task_of
-    from hybridsim.project.record.discovery import DiscoveryRecord
+    from hybridsim.project.run_folder.discovery import DiscoveryFolder
     from hybridsim.project.schema.load import load_project
 
     if seeds < 1:
@@ -57,20 +57,20 @@ def discover(
     print_problems(built.warnings, stderr=True)
     task = task_of(built)
     problem = task.problem
-    columns = prunable_columns(problem.setup.sim.bound_blueprint(), problem.space.labels)
+    candidates = pruning_units(problem.setup.sim.bound_blueprint(), problem.space.names)
     folder = out or loaded.out.with_name(f"{loaded.out.name}-discovery")
-    record = DiscoveryRecord(folder, task, columns, ["hybridsim", *sys.argv[1:]])
+    discovery_folder = DiscoveryFolder(folder, task, candidates, ["hybridsim", *sys.argv[1:]])
     *warm_up, stage = task.stages
     discovery = search_inputs(
         problem,
         stage,
         seeds=range(seeds),
         warm_up=warm_up,
-        completed=record.begin(resume=resume, fresh=fresh),
-        on_seed=record.save_seed,
+        completed=discovery_folder.begin(resume=resume, fresh=fresh),
+        on_seed=discovery_folder.save_seed,
         log=(lambda text: None) if quiet or json else lambda text: say(text, style="dim", stderr=True),
     )
-    summary = record.finish(discovery)
+    summary = discovery_folder.finish(discovery)
     if json:
         print_json(summary | {"out": str(folder)})
         return 0
@@ -79,10 +79,9 @@ def discover(
     never = sum(share == 0.0 and not name.startswith("a constant") for name, share in summary["inputs"].items())
     say(f"{pluralize(never, 'other input')} never selected in {pluralize(len(summary['seeds']), 'seed')}")
     say(
-        f"RMS residual on held-out runs, in standard deviations of the noise: "
-        f"{summary['rms_without_networks']:.3g} without "
-        f"networks, {summary['rms_with_all_inputs']:.3g} with all inputs, {summary['rms']:.3g} with the selected "
-        "inputs"
+        f"RMS residual of held-out runs: {summary['rms_without_networks']:.3g} σ without networks, "
+        f"{summary['rms_with_all_inputs']:.3g} σ with all inputs, {summary['rms']:.3g} σ with the selected inputs "
+        f"({SIGMA})"
     )
     say(f"blueprint, wiring.svg and weights.svg: {folder}")
     return 0

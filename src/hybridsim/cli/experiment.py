@@ -37,18 +37,24 @@ def experiment(
     For example:
       hybridsim experiment lab_pendulum
       hybridsim experiment lab_pendulum --smoke        # smoke test of a few seconds
-      hybridsim experiment lab_pendulum --check        # re-evaluates the stored parameters
+      hybridsim experiment lab_pendulum --check        # recomputes the stored scores
 
     Args:
         name: name of the experiment.
         smoke: fit a small part of the recordings with few steps.
-        check: re-evaluate the parameters stored with hybridsim instead of fitting.
+        check: recompute the scores of the stored parameters and compare them with the stored ones, instead of fitting.
         out: output folder; by default runs/NAME/SETTINGS.
         json: print the results as JSON instead of text.
     """
     from importlib import import_module
 
-    from hybridsim.experiments.experiment import check_stored_scores, goal_results, run, settings_hash
+    from hybridsim.experiments.experiment import (
+        SCORE_TOLERANCE,
+        check_stored_scores,
+        goal_results,
+        run,
+        settings_hash,
+    )
 
     definition: Experiment = import_module(f"hybridsim.experiments.{name}").EXPERIMENT
     if check:
@@ -56,10 +62,11 @@ def experiment(
         if json:
             print_json([row._asdict() for row in rows])
         else:
-            cells = [(row.case, row.metric, f"{row.stored:.4g}", f"{row.now:.4g}") for row in rows]
-            print_table(("case", "metric", "stored", "now"), cells, right=("stored", "now"))
+            cells = [(row.case, row.score, f"{row.stored:.4g}", f"{row.recomputed:.4g}") for row in rows]
+            print_table(("case", "score", "stored", "recomputed"), cells, right=("stored", "recomputed"))
             different = [row for row in rows if not row.is_reproduced]
-            say("all agree" if not different else f"{len(different)} of {len(rows)} differ by more than 1 %")
+            tolerance = f"{100.0 * SCORE_TOLERANCE:g} %"
+            say("all agree" if not different else f"{len(different)} of {len(rows)} differ by more than {tolerance}")
         return GOAL_MISSED if any(not row.is_reproduced for row in rows) else 0
     folder = out or Path("runs") / name / settings_hash(definition, smoke)
     with StopRequest() as stop, FitProgress(quiet=json) as progress:

@@ -8,16 +8,16 @@ import tyro
 
 from hybridsim.cli.fit_check import print_fit_check
 from hybridsim.cli.interrupt import StopRequest
-from hybridsim.cli.output import print_json, print_problems, print_table, print_warnings, say
+from hybridsim.cli.output import SIGMA, print_json, print_problems, print_table, print_warnings, say
 from hybridsim.core.errors import DivergedError, HybridsimError
 from hybridsim.core.messages import pluralize
 
 if TYPE_CHECKING:
-    from hybridsim.project.record.record import Record
+    from hybridsim.project.run_folder.folder import RunFolder
 
 DIVERGED, NOT_CONVERGED = 3, 4
 MAX_ROWS = 40
-"""Parameters that are printed; the record contains all of them."""
+"""Maximum number of printed parameters; result.json contains all of them."""
 
 
 def fit(
@@ -32,8 +32,8 @@ def fit(
     """Fit the free parameters and networks of a project to its recordings.
 
     All output goes into the run folder: checkpoints during the fit, then the result, the identified model file, plots
-    and summary.html. The first Ctrl-C or SIGTERM stops after the current step, the second immediately; a run that was
-    stopped, killed or out of disk space continues with --resume and arrives at the same result.
+    and summary.html. The first Ctrl-C or SIGTERM stops after the current step, the second immediately; a fit that was
+    stopped, was killed or ran out of disk space continues with --resume and gives the same result.
 
     Exit codes: 0 converged, 1 error in the project, model or data, 3 the simulation diverges at the initial values,
     4 not converged (a result is written nevertheless), 130 stopped by Ctrl-C, 143 by SIGTERM.
@@ -46,28 +46,28 @@ def fit(
 
     Args:
         project: project file; `hybridsim init` writes one.
-        resume: continue an unfinished run; start one if there is none; show the result if the run is complete.
-        fresh: delete an existing run and start over.
+        resume: continue an unfinished fit; start one if there is none; show the result if the fit is complete.
+        fresh: delete an existing fit and start over.
         out: run folder; by default the one in the project, or runs/NAME next to the project.
         check: check project, model and data, report the free and the unidentifiable parameters, and exit.
         quiet: print no progress.
         json: print the result as JSON instead of text.
     """
     if resume and fresh:
-        raise HybridsimError("--resume continues a run and --fresh deletes it; give only one of them")
+        raise HybridsimError("--resume continues a fit and --fresh deletes it; give only one of them")
     from hybridsim.cli.fit_progress import FitProgress
     from hybridsim.project.build.build import build
     from hybridsim.project.build.task import task_of
     from hybridsim.project.fit_run import run_fit
-    from hybridsim.project.record.record import Record
     from hybridsim.project.report.result import CONVERGED
+    from hybridsim.project.run_folder.folder import RunFolder
     from hybridsim.project.schema.load import load_project
 
     loaded = load_project(project)
-    record = Record(out or loaded.out)
+    run_folder = RunFolder(out or loaded.out)
     mode = "resume" if resume else "fresh" if fresh else "new"
     if not check:
-        record.check_mode(mode)
+        run_folder.check_mode(mode)
     with print_warnings():
         built = build(loaded)
     print_problems(built.warnings, stderr=True)
@@ -79,7 +79,7 @@ def fit(
         try:
             outcome = run_fit(
                 task,
-                record,
+                run_folder,
                 mode=mode,
                 command=["hybridsim", *sys.argv[1:]],
                 callback=progress.show,
@@ -88,30 +88,31 @@ def fit(
             )
         except DivergedError as error:
             problem = str(error)
-    report = {"record": str(record.folder), "interrupted": outcome is not None and outcome.result is None}
+    common_fields = {"run_folder": str(run_folder.path), "interrupted": outcome is not None and outcome.result is None}
     if outcome is None:
-        _print_stopped(report | {"problem": problem}, f"hybridsim: {problem}", json)
+        _print_without_result(common_fields | {"problem": problem}, f"hybridsim: {problem}", json)
         return DIVERGED
     if outcome.result is None:
-        again = f"hybridsim fit {project}" + (f" --out {out}" if out else "") + " --resume"
-        stage, step = outcome.position
-        _print_stopped(report, f"Stopped in stage {stage + 1} after step {step}. Resume with: {again}", json)
+        resume_command = f"hybridsim fit {project}" + (f" --out {out}" if out else "") + " --resume"
+        stage, step = outcome.last_step
+        text = f"Stopped in stage {stage + 1} after step {step}. Resume with: {resume_command}"
+        _print_without_result(common_fields, text, json)
         return stop.exit_code
     if json:
-        print_json(report | outcome.result)
+        print_json(common_fields | outcome.result)
     else:
-        _print(outcome.result, record)
+        _print(outcome.result, run_folder)
     return 0 if outcome.result["status"] == CONVERGED else NOT_CONVERGED
 
 
-def _print_stopped(report: dict[str, Any], text: str, json: bool) -> None:
+def _print_without_result(fields: dict[str, Any], text: str, json: bool) -> None:
     if json:
-        print_json(report)
+        print_json(fields)
     else:
         say(text, stderr=True)
 
 
-def _print(result: dict[str, Any], record: "Record") -> None:
+def _print(result: dict[str, Any], run_folder: "RunFolder") -> None:
     """Print a summary of the result."""
     good = result["status"] == "converged"
     say(f"{result['name']}: {result['message']}", style="green" if good else "yellow")
@@ -123,33 +124,31 @@ def _print(result: dict[str, Any], record: "Record") -> None:
     if cells:
         print_table(("parameter", "before", "after", "unit", ""), cells, right=("before", "after"))
     if len(rows) > MAX_ROWS:
-        say(f"and {len(rows) - MAX_ROWS} more in {record.result_file}")
+        say(f"and {len(rows) - MAX_ROWS} more in {run_folder.result_file}")
     if result["run_values"]:
         names = list(next(iter(result["run_values"].values())))
         cells = [(run, *(f"{x:.6g}" for x in values.values())) for run, values in result["run_values"].items()]
         print_table(("run", *names), cells[:MAX_ROWS], right=names)
     for network in result["networks"]:
         say(f"network on {', '.join(network['outputs'])}: {pluralize(network['free_weights'], 'weight')} fitted")
-    print_table(
-        ("RMS residual in standard deviations of the noise", "before", "after"),
-        _errors(result),
-        right=("before", "after"),
-    )
+    print_table(("RMS residual [σ]", "before", "after"), _residual_cells(result), right=("before", "after"))
+    say(SIGMA)
     for remark in result["remarks"]:
-        say(f"note: {remark}", style="yellow")
+        say(f"remark: {remark}", style="yellow")
     if result["model"] and result["model"]["file"]:
-        say(f"identified model: {record.folder / result['model']['file']}")
-    say(f"summary: {record.summary_file}")
+        say(f"identified model: {run_folder.path / result['model']['file']}")
+    say(f"summary: {run_folder.summary_file}")
 
 
 def _bound(row: dict[str, Any]) -> str:
     return f"at its {row['at_bound']} bound" if row["at_bound"] else ""
 
 
-def _errors(result: dict[str, Any]) -> list[tuple[str, str, str]]:
-    rows = []
+def _residual_cells(result: dict[str, Any]) -> list[tuple[str, str, str]]:
+    from hybridsim.project.report.result import score_label
+
+    cells = []
     for row in result["scores"]:
         before, after = (row["normalized"][when]["rms"] for when in ("before", "after"))
-        name = f"{row['runs']} runs, {row['kind']} over {row['seconds']:.3g} s"
-        rows.append((name, *("diverged" if x is None else f"{x:.4g}" for x in (before, after))))
-    return rows
+        cells.append((score_label(row), *("diverged" if x is None else f"{x:.4g}" for x in (before, after))))
+    return cells

@@ -1,11 +1,11 @@
-"""`hybridsim fit --check`: the problem to be fitted and the identifiability of its parameters, without fitting."""
+"""`hybridsim fit --check`: the fit problem and the identifiability of its parameters, without fitting."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hybridsim.cli.output import print_json, say
 from hybridsim.core.messages import name_list, pluralize
-from hybridsim.networks.weight_name import is_network_weight
+from hybridsim.networks.weight_name import is_graft_parameter
 
 if TYPE_CHECKING:
     from hybridsim.identify.identifiability import Identifiability
@@ -14,34 +14,36 @@ if TYPE_CHECKING:
 
 
 def print_fit_check(task: "Task", json: bool) -> int:
-    """Print the problem to be fitted and its unidentifiable parameters; returns the exit code."""
+    """Print the fit problem and its unidentifiable parameters; returns the exit code."""
     from hybridsim.identify.identifiability import identifiability
 
     problem = task.problem
     objective, _ = problem.objective(task.stages[-1])
-    result = _without_networks(identifiability(objective, objective.point(problem.space.initial)))
-    weights = sum(map(is_network_weight, problem.space.labels))
-    physics = [label for label in problem.space.labels if not is_network_weight(label)]
+    result = _drop_networks(identifiability(objective, objective.point(problem.space.initial)))
+    weights = sum(map(is_graft_parameter, problem.space.names))
+    physics = [name for name in problem.space.names if not is_graft_parameter(name)]
     training, held_out = ([run.name for run in runs] for runs in (problem.train, problem.held_out))
-    channels = list(problem.measurements.noise)
+    channels = list(problem.channel_roles.noise)
+    # the condition number would include the singular values of weights
+    condition = None if weights else result.condition_number
     if json:
-        report = {
+        summary = {
             "name": task.name,
-            "model": task.model,
+            "model": task.model_name,
             "training": training,
             "held_out": held_out,
             "channels": channels,
-            "parameters": list(problem.space.labels),
+            "parameters": list(problem.space.names),
             "weights": weights,
             "stages": len(task.stages),
             "identifiable": result.is_identifiable,
             "rank": result.rank,
-            "condition": result.condition,
+            "condition": condition,
             "remarks": result.messages(),
         }
-        print_json(report)
+        print_json(summary)
         return 0
-    say(f"{task.name} can be fitted: {pluralize(problem.space.size, 'free parameter')} of {task.model}")
+    say(f"{task.name} can be fitted: {pluralize(problem.space.size, 'free parameter')} of {task.model_name}")
     say(f"  parameters  {_names(physics)}")
     if weights:
         say(f"  networks    {pluralize(weights, 'weight')}")
@@ -53,31 +55,30 @@ def print_fit_check(task: "Task", json: bool) -> int:
     for message in result.messages():
         say(message, style="yellow")
     if physics and result.is_identifiable:
-        # the condition number would include the singular values of weights
-        condition = (
-            "" if weights else f" (condition number {result.condition:.2g}; above 1e4 some are poorly determined)"
+        condition_text = (
+            "" if condition is None else f" (condition number {condition:.2g}; above 1e4 some are poorly determined)"
         )
         subject = "All parameters are" if len(physics) > 1 else "The parameter is"
-        say(f"{subject} identifiable from these recordings{condition}.")
+        say(f"{subject} identifiable from these recordings{condition_text}.")
     if weights:
         say("Identifiability of weights is not assessed: most weights of untrained networks are unidentifiable.")
     return 0
 
 
-def _without_networks(result: "Identifiability") -> "Identifiability":
+def _drop_networks(result: "Identifiability") -> "Identifiability":
     """Identifiability of physical parameters; most weights of an untrained network are unidentifiable or confounded."""
     return replace(
         result,
-        names=_without_weights(result.names),
-        unidentifiable=_without_weights(result.unidentifiable),
-        confounded=tuple(parts for parts in result.confounded if not all(map(is_network_weight, parts))),
-        weak=_without_weights(result.weak),
-        at_bounds=_without_weights(result.at_bounds),
+        names=_drop_weights(result.names),
+        unidentifiable=_drop_weights(result.unidentifiable),
+        confounded=tuple(parts for parts in result.confounded if not all(map(is_graft_parameter, parts))),
+        weak=_drop_weights(result.weak),
+        at_bounds=_drop_weights(result.at_bounds),
     )
 
 
-def _without_weights(names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(name for name in names if not is_network_weight(name))
+def _drop_weights(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name for name in names if not is_graft_parameter(name))
 
 
 def _names(names: list[str]) -> str:
@@ -87,4 +88,4 @@ def _names(names: list[str]) -> str:
 def _stage(stage: "Stage") -> str:
     window = "whole runs" if stage.window is None else f"windows of {stage.window:g} s" if stage.window else "one step"
     solver = f"solver {stage.solver.name} with at most {stage.solver.max_steps} steps"
-    return f"{window}, initial states {stage.initial_states}, {solver}"
+    return f"{window}, initial states: {stage.initial_states}, {solver}"

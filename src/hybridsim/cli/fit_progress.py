@@ -9,8 +9,8 @@ from hybridsim.cli.output import PlainConsole
 if TYPE_CHECKING:
     from hybridsim.identify.fit import Progress
 
-SECONDS_BETWEEN_LINES = 1.0
-"""Minimum time between lines where output is not a terminal; first and last step of a stage are always printed."""
+MIN_TIME_BETWEEN_LINES = 1.0
+"""Minimum time between lines where output is not a terminal [s]; first and last step of a stage are always printed."""
 
 
 class FitProgress:
@@ -27,7 +27,7 @@ class FitProgress:
         self._bar = Bar(*columns, console=console, transient=True, disable=not self._live)
         self._task = self._bar.add_task("preparing", total=None, values="")
         self._stage, self._stage_start = -1, (0, 0.0)
-        self._held_out: float | None = None
+        self._held_out_rms: float | None = None
         self._next_line = 0.0
         self._pending = ""
 
@@ -45,19 +45,19 @@ class FitProgress:
         """Print a message that is not progress."""
         self._console.print(text, soft_wrap=True)
 
-    def show(self, progress: "Progress", held_out: float | None) -> None:
+    def show(self, progress: "Progress", held_out_rms: float | None) -> None:
         """Show the progress after a step.
 
         Args:
             progress: after the step.
-            held_out: RMS residual of the held-out runs, where it was evaluated.
+            held_out_rms: RMS residual of the held-out runs, where it was evaluated [σ].
         """
         is_new = progress.stage != self._stage
         if is_new:
             self._print_pending()
             # the first step of a stage may include compilation
-            self._stage, self._stage_start, self._held_out = progress.stage, (progress.step, progress.seconds), None
-        self._held_out = self._held_out if held_out is None else held_out
+            self._stage, self._stage_start, self._held_out_rms = progress.stage, (progress.step, progress.elapsed), None
+        self._held_out_rms = self._held_out_rms if held_out_rms is None else held_out_rms
         step = f"stage {progress.stage + 1}/{progress.stages} step {progress.step}"
         values = self._values(progress)
         if self._live:
@@ -66,7 +66,7 @@ class FitProgress:
         elif not self._quiet:
             self._pending = f"{step}: {values}"
             if is_new or time.monotonic() >= self._next_line:
-                self._next_line = time.monotonic() + SECONDS_BETWEEN_LINES
+                self._next_line = time.monotonic() + MIN_TIME_BETWEEN_LINES
                 self._print_pending()
 
     def _print_pending(self) -> None:
@@ -76,13 +76,13 @@ class FitProgress:
         self._pending = ""
 
     def _values(self, progress: "Progress") -> str:
-        parts = [f"cost {progress.cost:.6g}", f"rms {progress.rms:.4g} × noise"]
-        if self._held_out is not None:
-            parts.append(f"held-out {self._held_out:.4g} × noise")
-        parts.append(f"{progress.seconds:.1f} s")
+        parts = [f"cost {progress.cost:.6g}", f"rms {progress.normalized_cost:.4g} σ"]
+        if self._held_out_rms is not None:
+            parts.append(f"held-out {self._held_out_rms:.4g} σ")
+        parts.append(f"{progress.elapsed:.1f} s")
         steps = progress.step - self._stage_start[0]
         if steps > 0:
-            step_time = (progress.seconds - self._stage_start[1]) / steps
+            step_time = (progress.elapsed - self._stage_start[1]) / steps
             # an upper bound: a solver may converge before it is out of steps
             parts.append(f"at most {_duration(step_time * (progress.max_steps - progress.step))} left in this stage")
         return ", ".join(parts)

@@ -12,14 +12,14 @@ from hybridsim.core.errors import HybridsimError
 from hybridsim.core.messages import pluralize
 
 if TYPE_CHECKING:
-    from hybridsim.project.starter.explore import MatchedColumn, Starter
+    from hybridsim.project.starter.analyze import MatchedColumn, StarterProject
 
 
 def init(
     model: ModelName,
     data: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="DATA...")],
     out: Path = Path("project.toml"),
-    step: float | None = None,
+    sample_interval: float | None = None,
     force: bool = False,
     loader: Loader = ModelLoader(),  # noqa: B008 - frozen
     json: bool = False,
@@ -31,13 +31,13 @@ def init(
     For example:
       hybridsim init robot.urdf runs/*.csv
       hybridsim init double_pendulum run.csv --out fit/project.toml
-      hybridsim init arm.xml log.npz --step 0.002
+      hybridsim init arm.xml log.npz --sample-interval 0.002
 
     Args:
         model: file or built-in mechanism.
         data: recordings (CSV, NPZ, HDF5, Parquet, MCAP), one run each.
         out: project file to write.
-        step: sampling interval [s], for recordings without a time column.
+        sample_interval: time between samples [s], for recordings without a time column.
         force: overwrite an existing file.
         loader: options of the model loader.
         json: print JSON instead of text.
@@ -45,31 +45,31 @@ def init(
     import math
 
     from hybridsim.core.files import write_atomically
-    from hybridsim.project.starter.explore import explore
+    from hybridsim.project.starter.analyze import analyze_recordings
     from hybridsim.project.starter.text import starter_text
     from hybridsim.robots import BUILT_IN
 
     if not data:
         raise HybridsimError("init needs recordings: hybridsim init MODEL DATA...")
-    if step is not None and not (math.isfinite(step) and step > 0.0):
-        raise HybridsimError(f"--step must be positive and finite, not {step:g} s")
+    if sample_interval is not None and not (math.isfinite(sample_interval) and sample_interval > 0.0):
+        raise HybridsimError(f"--sample-interval must be positive and finite, not {sample_interval:g} s")
     for path in (model, *map(str, data)):
         refuse_to_overwrite(path, out)
     if out.exists() and not force:
         raise HybridsimError(f"{out} already exists; --force overwrites it, --out selects another file")
     default = ModelLoader()
     options = {f.name: getattr(loader, f.name) for f in fields(loader)}
-    starter = explore(
+    starter = analyze_recordings(
         loader.load(model),
         model,
         data,
         is_built_in=model in BUILT_IN and not Path(model).exists(),
         load_options={name: value for name, value in options.items() if value != getattr(default, name)},
-        step=step,
+        sample_interval=sample_interval,
     )
     write_atomically(out, starter_text(starter, out.absolute().parent).encode())
     if json:
-        print_json(_report(starter, out))
+        print_json(_summary(starter, out))
         return 0
     _print_matches(starter)
     say(f"wrote {out}: {pluralize(len(starter.channels), 'channel')}, {pluralize(len(starter.commands), 'command')}")
@@ -77,29 +77,31 @@ def init(
     return 0
 
 
-def _print_matches(starter: "Starter") -> None:
+def _print_matches(starter: "StarterProject") -> None:
     print_table(
         ("column", "quantity", "unit"),
         ([column.match.column.name, _quantity(column), _unit(column)] for column in _used_columns(starter)),
     )
+    columns = {(match.kind, match.target): match.column.name for match in starter.matches.best}
     for match in starter.matches.duplicates:
-        say(f"not used: {match.column.name} (another {match.kind} of {match.target})", style="dim")
+        reason = f"{columns[match.kind, match.target]} is matched to the {match.kind} of {match.target}"
+        say(f"not used: {match.column.name} ({reason})", style="dim")
     for name in starter.matches.unrecognized:
         say(f"not recognised: {name}", style="yellow")
     for note in starter.notes:
         say(f"note: {note}", style="yellow")
     if unmeasured := [name for name in starter.model.topology.coordinate_names if name not in _targets(starter)]:
         say(
-            f"not measured: {', '.join(unmeasured)}; initial states are estimated, beginning at the home configuration",
+            f"not measured: {', '.join(unmeasured)}; the home configuration is the initial guess of initial states",
             style="yellow",
         )
 
 
-def _used_columns(starter: "Starter") -> "list[MatchedColumn]":
+def _used_columns(starter: "StarterProject") -> "list[MatchedColumn]":
     return [*starter.channels, *starter.commands]
 
 
-def _targets(starter: "Starter") -> set[str]:
+def _targets(starter: "StarterProject") -> set[str]:
     return {column.match.target for column in starter.channels}
 
 
@@ -112,7 +114,7 @@ def _unit(column: "MatchedColumn") -> str:
     return f"{column.unit.unit}{guess}{', wraps at full turns' if column.unwrap else ''}"
 
 
-def _report(starter: "Starter", out: Path) -> dict:
+def _summary(starter: "StarterProject", out: Path) -> dict:
     return {
         "out": str(out),
         "time": starter.time or None,

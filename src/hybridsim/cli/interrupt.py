@@ -7,8 +7,8 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
-SIGNAL_EXIT_CODE = 128
-"""Exit code of a program terminated by a signal, minus the signal number, by shell convention."""
+SIGNAL_EXIT_CODE_OFFSET = 128
+"""By shell convention, the exit code of a program terminated by a signal is this offset plus the signal number."""
 REPEAT_HINTS = {
     signal.SIGINT: "press again to stop immediately",
     signal.SIGTERM: "a second SIGTERM stops immediately",
@@ -41,8 +41,8 @@ class StopRequest:
 
     def _on_signal(self, number: int, *_: object) -> None:
         if self.requested:
-            os._exit(SIGNAL_EXIT_CODE + number)
-        self.requested, self.exit_code = True, SIGNAL_EXIT_CODE + number
+            os._exit(SIGNAL_EXIT_CODE_OFFSET + number)
+        self.requested, self.exit_code = True, SIGNAL_EXIT_CODE_OFFSET + number
         # not through sys.stderr, which is not reentrant
         with suppress(OSError):
             os.write(2, f"\nstopping once everything is saved; {REPEAT_HINTS[signal.Signals(number)]}\n".encode())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from hybridsim.core.errors import HybridsimError, ModelError, Problem, Severity
-from hybridsim.core.messages import did_you_mean
+from hybridsim.core.messages import spelling_suggestion
 from hybridsim.io.load_options import Base, InertiaPolicy
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ class ModelLoader:
     """Missing inertias of a URDF: use the file unchanged, compute them from the shapes, or report an error."""
     packages: dict[str, Path] = field(default_factory=dict)
     """Folders of ROS packages, to resolve package:// paths: --packages my_robot /path/to/my_robot."""
-    allowed: tuple[Path, ...] = ()
+    allowed_folders: tuple[Path, ...] = ()
     """Folders outside that of the model from which meshes and included files may be read."""
-    lenient: tuple[str, ...] = ()
+    tolerate: tuple[str, ...] = ()
     """Codes of problems to be tolerated, such as inertia.triangle, or all."""
 
     def inspect(self, name: str) -> "tuple[Model | None, list[Problem]]":
@@ -42,12 +42,16 @@ class ModelLoader:
 
         options = {option.name: getattr(self, option.name) for option in fields(self)}
         if name in BUILT_IN and not Path(name).exists():
-            if used := [f"--{option}" for option in options if options[option] != getattr(ModelLoader(), option)]:
+            if used := [
+                f"--{option.replace('_', '-')}"
+                for option in options
+                if options[option] != getattr(ModelLoader(), option)
+            ]:
                 message = f"{', '.join(used)}: applies to model files only, and {name!r} is a built-in mechanism"
                 return None, [Problem(message, "remove it, or specify a file", code="option.built_in")]
             return BUILT_IN[name](), []
         if not Path(name).exists() and not Path(name).suffix:
-            fix = f"{did_you_mean(name, BUILT_IN)} Built-in mechanisms are {', '.join(BUILT_IN)}".lstrip()
+            fix = f"{spelling_suggestion(name, BUILT_IN)} Built-in mechanisms are {', '.join(BUILT_IN)}".lstrip()
             return None, [Problem(f"no file and no built-in mechanism is named {name!r}", fix, code="file.missing")]
         return inspect_model(name, **options)
 

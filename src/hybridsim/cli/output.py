@@ -18,6 +18,8 @@ from rich.text import Text
 from hybridsim.core.errors import ModelWarning, Problem, Severity
 from hybridsim.core.messages import pluralize
 
+SIGMA = "σ: standard deviation of the noise"
+"""Explanation of the unit of residuals."""
 UNLIMITED_WIDTH = 10_000
 """Width of output that does not go to a terminal [characters], so that rows of tables are not wrapped."""
 

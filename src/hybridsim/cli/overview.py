@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Sequence
 
-ABOUT = "Robot simulation that fits physics and neural networks to recorded motion."
+ABOUT = "Robot simulator and system identification: fits physical parameters and neural networks to recorded motion."
 EXAMPLES = """For example:
   hybridsim demo                          # complete fits on recordings that ship with the package
   hybridsim check robot.urdf              # contents and problems of a model file
@@ -14,7 +14,7 @@ EXAMPLES = """For example:
 `hybridsim COMMAND --help` describes a command and shows examples; `hybridsim --version` prints the version.
 
 Exit codes: 0 success, 1 error in model, data or project, 2 incorrect usage, 3 the simulation diverged, 4 a fit did not
-converge, 130 stopped by Ctrl-C, 143 by SIGTERM."""
+converge, or an experiment missed a goal or did not reproduce a score, 130 stopped by Ctrl-C, 143 by SIGTERM."""
 
 
 def overview(commands: Sequence[Callable[..., int]]) -> str:

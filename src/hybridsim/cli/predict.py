@@ -1,4 +1,4 @@
-"""`hybridsim predict`: score a fitted model on further recordings."""
+"""`hybridsim predict`: score a fitted model on new recordings."""
 
 import math
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import tyro
 
-from hybridsim.cli.output import print_json, print_problems, print_table, print_warnings, say
+from hybridsim.cli.output import SIGMA, print_json, print_problems, print_table, print_warnings, say
 from hybridsim.core.errors import HybridsimError
 from hybridsim.core.messages import pluralize
 
@@ -19,11 +19,11 @@ def predict(
     project: Path | None = None,
     json: bool = False,
 ) -> int:
-    """Score a fitted model on further recordings and write its predictions.
+    """Score a fitted model on new recordings and write its predictions.
 
     Recordings are read as specified in the project. The initial state of each prediction is fitted to a short interval
-    before it; only the samples after that interval are scored. In addition, windows as long as those of the fit are
-    scored with their initial states fitted to the whole window.
+    before it; only the samples after that interval are scored. In addition, windows as long as those of the last stage
+    of the fit, or of 1 s if those are shorter than 0.25 s, are scored with initial states fitted to the whole window.
 
     For example:
       hybridsim predict runs/arm --data new_swing.csv
@@ -40,35 +40,37 @@ def predict(
     from hybridsim.project.build.build import build
     from hybridsim.project.build.data import recordings_of
     from hybridsim.project.build.task import task_of
-    from hybridsim.project.record.record import Record
     from hybridsim.project.report.prediction import fitted_theta, write_prediction
     from hybridsim.project.report.prediction import predict as predict_runs
+    from hybridsim.project.report.result import score_label
+    from hybridsim.project.run_folder.folder import RunFolder
     from hybridsim.project.schema.load import load_project
 
     if not (math.isfinite(horizon) and horizon > 0.0):
         raise HybridsimError(f"--horizon must be positive and finite, not {horizon:g} s")
-    record = Record(run)
-    record.result()  # fail early if there is none
+    run_folder = RunFolder(run)
+    run_folder.result()  # fail early if there is none
     with print_warnings():
-        loaded = load_project(project or Path(record.manifest()["project"]["file"]))
+        loaded = load_project(project or Path(run_folder.manifest()["project"]["file"]))
         task = task_of(build(loaded))
-        theta = fitted_theta(task, record)
+        theta = fitted_theta(task, run_folder)
         runs = recordings_of(loaded, [(path,) for path in data])
     print_problems([problem for recording in runs for problem in recording.problems], stderr=True)
-    folder = out or record.predictions
-    report = write_prediction(task, predict_runs(task, theta, runs, horizon), folder)
+    folder = out or run_folder.predictions
+    scores = write_prediction(task, predict_runs(task, theta, runs, horizon), folder)
     if json:
-        print_json(report | {"out": str(folder)})
+        print_json(scores | {"out": str(folder)})
         return 0
-    for row in report["scores"]:
-        say(f"{row['kind']} over {row['seconds']:.3g} s, {pluralize(row['windows'], 'window')}:")
+    for row in scores["scores"]:
+        say(f"{score_label(row)}, {pluralize(row['windows'], 'window')}:")
         cells = [
             (name, _cell(values["before"]), _cell(values["after"]), task.units.get(name, ""))
             for name, values in row["channels"].items()
         ]
         before, after = (_cell(row["normalized"][when]["rms"]) for when in ("before", "after"))
-        cells.append(("all channels", before, after, "× noise"))
-        print_table(("RMS error of", "before the fit", "after", "unit"), cells, right=("before the fit", "after"))
+        cells.append(("residual of all channels", before, after, "σ"))
+        print_table(("RMS error", "before the fit", "after", "unit"), cells, right=("before the fit", "after"))
+    say(SIGMA)
     say(f"written to {folder}")
     return 0
 

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from hybridsim.cli.interrupt import StopRequest
-from hybridsim.cli.motion_log import MotionLog
 from hybridsim.cli.options import Loader, ModelLoader, ModelName, refuse_to_overwrite
 from hybridsim.cli.output import print_json, print_warnings, say
+from hybridsim.cli.trajectory_log import TrajectoryLog
 from hybridsim.core.errors import HybridsimError
 from hybridsim.core.messages import name_hint, pluralize
 
@@ -19,8 +19,8 @@ BLOCK = 500
 """Steps between updates of progress bar and file; all blocks share one compiled function."""
 MAX_STEPS = 10**9
 """Maximum number of steps; more are assumed to be a typing error."""
-PLOTTED_ROWS = 10_000
-"""Rows of a trajectory that are plotted."""
+MAX_PLOTTED_ROWS = 10_000
+"""Maximum number of plotted rows."""
 DIVERGED = 3
 
 
@@ -121,14 +121,14 @@ def simulate(
         from hybridsim.viz.plots import check_image_path
 
         check_image_path(plot)
-    with MotionLog(out, topology, every=every) as log, StopRequest() as stop:
-        completed, motion, problem = _run(sim, state, commands, steps, log, stop)
+    with TrajectoryLog(out, topology, every=every) as log, StopRequest() as stop:
+        completed, plotted, problem = _run(sim, state, commands, steps, log, stop)
     if plot is not None:
         from hybridsim.viz.plots import plot_motion
 
-        plot_motion(mechanism, motion.t, motion.q, motion.qd, plot)
+        plot_motion(mechanism, *plotted, plot)
 
-    report = {
+    summary = {
         "model": mechanism.name,
         "steps": completed,
         "dt_s": step,
@@ -139,7 +139,7 @@ def simulate(
         "problem": problem,
     }
     if json:
-        print_json(report)
+        print_json(summary)
     else:
         written = f"{out}" + (f" and {plot}" if plot else "")
         end = f"t = {completed * step:g} s"
@@ -175,19 +175,21 @@ def _with_entries(values, names: tuple[str, ...], entries: dict[str, float], qua
     return values
 
 
-class Motion(NamedTuple):
-    """Times [s], coordinates and velocities, one row per sample."""
+class PlottedRows(NamedTuple):
+    """Times [s], coordinates and velocities of a trajectory thinned for plotting, one row per sample."""
 
     t: Any
     q: Any
     qd: Any
 
 
-def _run(sim: "Simulator", state, commands, steps: int, log: MotionLog, stop: StopRequest) -> tuple[int, Motion, str]:
+def _run(
+    sim: "Simulator", state, commands, steps: int, log: TrajectoryLog, stop: StopRequest
+) -> tuple[int, PlottedRows, str]:
     """Simulate block by block and write to the log.
 
     Returns:
-        Number of completed steps, trajectory thinned for plotting, and description of a failure, if any.
+        Number of completed steps, rows for the plot, and description of a failure, if any.
     """
     import numpy as np
     from rich.progress import Progress
@@ -196,16 +198,16 @@ def _run(sim: "Simulator", state, commands, steps: int, log: MotionLog, stop: St
     from hybridsim.sim.rollout import failure_message
     from hybridsim.sim.rollout import simulate as simulate_block
 
-    stride = math.ceil(steps / PLOTTED_ROWS)
-    plotted: list[Motion] = []
+    stride = math.ceil(steps / MAX_PLOTTED_ROWS)
+    plotted: list[PlottedRows] = []
     console = PlainConsole(stderr=True)
     completed, problem = 0, ""
 
-    def record(block: "Trajectory", first: int, last: int) -> None:
+    def write_block(block: "Trajectory", first: int, last: int) -> None:
         index = np.arange(completed + first, completed + last)
-        rows = Motion(index * float(sim.dt), block.q[first:last], block.qd[first:last])
+        rows = (index * float(sim.dt), block.q[first:last], block.qd[first:last])
         log.write(*rows)
-        plotted.append(Motion(*(column[-(completed + first) % stride :: stride] for column in rows)))
+        plotted.append(PlottedRows(*(column[-(completed + first) % stride :: stride] for column in rows)))
 
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("simulating", total=steps)
@@ -214,7 +216,7 @@ def _run(sim: "Simulator", state, commands, steps: int, log: MotionLog, stop: St
             block = simulate_block(sim, state, np.tile(commands, (size, 1)))
             problem = failure_message(sim, block, first_step=completed)
             valid = int(block.failed_step) if problem else size
-            record(block, 0 if completed == 0 else 1, valid + 1)
+            write_block(block, 0 if completed == 0 else 1, valid + 1)
             state, completed = block.final, completed + valid
             progress.update(task, completed=completed)
-    return completed, Motion(*(np.concatenate(column) for column in zip(*plotted, strict=True))), problem
+    return completed, PlottedRows(*(np.concatenate(column) for column in zip(*plotted, strict=True))), problem

@@ -8,7 +8,9 @@ from hybridsim.core.errors import ModelWarning
 
 
 def taps(model: ModelName, loader: Loader = ModelLoader(), json: bool = False) -> int:  # noqa: B008 - frozen
-    """List the quantities that networks can read or modify, with the names of the model.
+    """List the quantities that networks can read or modify.
+
+    Below the table, the names of the model's bodies, joints and contacts are listed.
 
     For example:
       hybridsim taps cartpole
@@ -37,14 +39,14 @@ def taps(model: ModelName, loader: Loader = ModelLoader(), json: bool = False) -
             "rows": list(names[quantity.axis]),
             "components": list(quantity.components),
             "writable": quantity.form is not Form.READ_ONLY,
-            "meaning": quantity.description,
+            "description": quantity.description,
         }
         for quantity in (general.with_names(names) for general in CATALOG)
     ]
     if json:
         print_json(rows)
         return 0
-    print_table(("quantity", "shape", "components", "meaning"), (_cells(row) for row in rows))
+    print_table(("quantity", "shape", "components", "description"), (_cells(row) for row in rows))
     for axis, values in names.items():
         if values:
             say(f"{axis} names: {', '.join(values)}")
@@ -54,8 +56,8 @@ def taps(model: ModelName, loader: Loader = ModelLoader(), json: bool = False) -
 
 def _cells(row: dict) -> list[str]:
     shape = "×".join(str(n) for n in row["shape"]) or "1"
-    meaning = f"{row['meaning']} [{row['unit']}]" + ("" if row["writable"] else " Read only.")
-    return [row["name"], shape, _group_components(row["components"]), meaning]
+    description = f"{row['description']} [{row['unit']}]" + ("" if row["writable"] else " Read only.")
+    return [row["name"], shape, _group_components(row["components"]), description]
 
 
 def _group_components(components: list[str]) -> str:

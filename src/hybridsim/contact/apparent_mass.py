@@ -12,13 +12,13 @@ from hybridsim.model.specs import WORLD_NAME, BodySpec, JointSpec
 from hybridsim.model.topology import WORLD
 from hybridsim.spatial.transform import Pose
 
-MIN_RELATIVE_MOBILITY = 1e-3
-"""Lower bound on the mobility of a direction relative to the most mobile one; joints block some directions."""
+MIN_RELATIVE_INVERSE_MASS = 1e-3
+"""Lower bound on the inverse effective mass along a direction relative to the largest; joints block some directions."""
 MIN_INVERSE_MASS = 1e-12
-"""Added to that bound [1/kg], so that the geometric mean of immobile shapes is positive."""
+"""Added to inverse masses [1/kg], so that those of immovable shapes are positive."""
 
 
-class Mobility(NamedTuple):
+class ImpulseResponse(NamedTuple):
     """Response of a mechanism to impulses at q = 0."""
 
     mass_inverse: np.ndarray
@@ -29,20 +29,20 @@ class Mobility(NamedTuple):
     """Poses of the bodies in the world."""
 
     def jacobian(self, model: Model, body: int, points: np.ndarray) -> np.ndarray:
-        """Translational Jacobian (n, 3, mv), in the world, of points (n, 3) fixed in a body and given in its frame."""
+        """Translational Jacobian (n, 3, tree_nv), in the world, of points (n, 3) fixed in a body, in the body frame."""
         topology = model.topology
-        J = np.zeros((len(points), 3, topology.mv))
+        J = np.zeros((len(points), 3, topology.tree_nv))
         if body == WORLD:
             return J
-        dofs = [dof for b in topology.ancestors[body] for dof in range(*topology.tree_v_slices[b])]
+        dofs = [dof for b in topology.root_paths[body] for dof in range(*topology.tree_v_slices[b])]
         for k, p in enumerate(points):
             angular, linear = self.subspace[:3, dofs], self.subspace[3:, dofs]
             J[k][:, dofs] = linear + np.cross(angular, self.poses[body].point(p), axisa=0, axisb=0, axisc=0)
         return J
 
 
-def mobility(model: Model) -> Mobility:
-    """Mobility of a model at q = 0.
+def impulse_response(model: Model) -> ImpulseResponse:
+    """Response of a model to impulses at q = 0.
 
     Raises:
         ValueError: masses or placements are traced, so they have no values yet.
@@ -54,29 +54,30 @@ def mobility(model: Model) -> Mobility:
             "a simulator with contact scales softness and stiffness by masses and placements, so they must be concrete "
             "when it is built: build it first, then insert traced values with `equinox.tree_at`"
         )
-    if topology.mv == 0:
-        return Mobility(np.zeros((0, 0)), np.zeros((6, 0)), [Pose(np.eye(3), np.zeros(3))] * topology.nb)
-    M, directions, poses = mass_matrix_at_zero(_bodies(model), topology)
+    if topology.tree_nv == 0:
+        return ImpulseResponse(np.zeros((0, 0)), np.zeros((6, 0)), [Pose(np.eye(3), np.zeros(3))] * topology.nb)
+    M, subspace, poses = mass_matrix_at_zero(_bodies(model), topology)
     M = M + np.diag(np.asarray(joint.armature))
-    return Mobility(np.linalg.pinv(M, hermitian=True), directions, poses)
+    return ImpulseResponse(np.linalg.pinv(M, hermitian=True), subspace, poses)
 
 
 def apparent_inverse_masses(model: Model) -> tuple[np.ndarray, np.ndarray]:
     """Apparent inverse masses of all shapes and joints at q = 0 [1/kg, and 1/(kg·m²) for hinges].
 
-    For a shape it is the geometric mean over the principal directions, at its origin.
+    For a shape it is the geometric mean of the eigenvalues of J M⁻¹ Jᵀ, with J the translational Jacobian of the
+    shape's origin.
 
     Raises:
         ValueError: masses or placements are traced, so they have no values yet.
     """
-    response, shapes = mobility(model), []
+    response, shapes = impulse_response(model), []
     for info, p in zip(model.geometry.infos, np.asarray(model.geometry.placement.p), strict=True):
-        if info.body == WORLD or not model.topology.mv:
+        if info.body == WORLD or not model.topology.tree_nv:
             shapes.append(0.0)
             continue
         (J,) = response.jacobian(model, info.body, p[None])
         eigenvalues = np.linalg.eigvalsh(J @ response.mass_inverse @ J.T)
-        eigenvalues = np.maximum(eigenvalues, MIN_RELATIVE_MOBILITY * eigenvalues.max() + MIN_INVERSE_MASS)
+        eigenvalues = np.maximum(eigenvalues, MIN_RELATIVE_INVERSE_MASS * eigenvalues.max() + MIN_INVERSE_MASS)
         shapes.append(float(np.exp(np.mean(np.log(eigenvalues)))))
     return np.array(shapes), np.diag(response.mass_inverse).copy()
 

@@ -1,4 +1,4 @@
-"""Contact candidates of a simulation: a fixed list of pairs of shapes, with the number of contacts of each."""
+"""Candidate pairs of a simulation: a fixed list of pairs of shapes, with the number of contacts of each."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -90,10 +90,11 @@ class Candidates:
 def find_candidates(
     model: Model, *, only: Sequence[str] = (), exclude: Sequence[str] = (), self_collision: bool = True
 ) -> Candidates:
-    """Contact candidates of a model.
+    """Candidate pairs of a model.
 
-    Two shapes are a candidate pair if they are on different bodies that are not parent and child, their groups and
-    masks allow it, and the model does not exclude their links; or if the model lists them as an explicit pair.
+    Two shapes on different bodies are a candidate pair if the bodies are not parent and child (the world does not count
+    as a parent, a link attached to it does), their groups and masks allow it, and the model does not exclude their
+    links; or if the model lists them as an explicit pair.
 
     Args:
         model: the mechanism.
@@ -140,7 +141,7 @@ def find_candidates(
         message = (
             f"{candidates.nc} contacts of model {model.name!r} are computed in every step, which makes compilation slow"
         )
-        warn_user(f"{message}: restrict the candidates with only, exclude or self_collision")
+        warn_user(f"{message}: restrict the candidate pairs with only, exclude or self_collision")
     return candidates
 
 
@@ -159,7 +160,7 @@ def _can_collide(
         return True
     if _parent_body(topology, a.body) == b.body or _parent_body(topology, b.body) == a.body:
         return False
-    same_tree = topology.ancestors[a.body][0] == topology.ancestors[b.body][0]
+    same_tree = topology.root_paths[a.body][0] == topology.root_paths[b.body][0]
     return self_collision or not same_tree
 
 
@@ -192,8 +193,8 @@ def _candidate_pair(geometry: Geometry, i: int, j: int) -> Pair | None:
             continue
         for info in (a, b):
             _require_data(info, other=b if info is a else a)
-        points = routine.max_points or len(geometry.data[a.data])
-        sizes = tuple(np.shape(geometry.data[info.data]) if info.data >= 0 else () for info in (a, b))
+        points = routine.max_points or len(geometry.data[a.data_index])
+        sizes = tuple(np.shape(geometry.data[info.data_index]) if info.data_index >= 0 else () for info in (a, b))
         return Pair(first, second, f"{a.name}|{b.name}", points, sizes)
     return None
 
@@ -207,13 +208,13 @@ _REQUIRED_DATA = {
 
 def _require_data(info: GeomInfo, *, other: GeomInfo) -> None:
     """Raise if a shape lacks data that its collision routine requires: points, an outline, heights or faces."""
-    if info.shape is Shape.MESH and info.data < 0:
+    if info.shape is Shape.MESH and info.data_index < 0:
         raise ValueError(
             f"the mesh of shape {info.name!r} has not been read: build the simulator from `hybridsim.with_hulls(model)`"
         )
     if info.shape is Shape.MESH and not info.faces and other.shape in (Shape.SPHERE, Shape.BOX):
         raise ValueError(f"the hull of shape {info.name!r} has no faces, but contact with {other.name!r} requires them")
-    if info.shape in _REQUIRED_DATA and info.data < 0:
+    if info.shape in _REQUIRED_DATA and info.data_index < 0:
         raise ValueError(f"shape {info.name!r} is a {info.shape} without {_REQUIRED_DATA[info.shape]}: specify `data`")
 
 

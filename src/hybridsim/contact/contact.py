@@ -1,4 +1,4 @@
-"""Interface of contact models: wrenches on bodies within a step, and impulses at its end."""
+"""Interface of contact models: wrenches on bodies at an evaluation of the dynamics, and impulses over a step."""
 
 import abc
 from typing import Any
@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from hybridsim.contact.candidates import Candidates
-from hybridsim.contact.contact_state import ContactState, StepKinematics
+from hybridsim.contact.contact_state import ContactState, MechanismState
 from hybridsim.core.types import AnyArray, Qdd, Scalar, Tau
 from hybridsim.dynamics.aba import articulated_body_algorithm
 from hybridsim.model.model import Model
@@ -16,14 +16,14 @@ from hybridsim.spatial.transform import Pose
 from hybridsim.taps.taps import Taps
 
 NO_CANDIDATES = Candidates((), ())
-"""An empty list of candidates."""
+"""An empty list of candidate pairs."""
 
 
 class AbstractContact(eqx.Module):
     """Contact model; the simulator calls `bind` to prepare it for a mechanism."""
 
     candidates: eqx.AbstractVar[Candidates]
-    """Contact candidates."""
+    """Candidate pairs."""
     integrators = ("euler", "rk4", "implicit")
     """Supported integrators."""
     handles_joint_constraints = False
@@ -47,10 +47,10 @@ class AbstractContact(eqx.Module):
     def accelerations(
         self,
         model: Model,
-        motion: StepKinematics,
+        mechanism_state: MechanismState,
         bias: Float[AnyArray, "nb 6"],
         tau: Tau,
-        state: Any,
+        aux: Any,
         dt: Scalar,
         taps: Taps,
     ) -> tuple[Qdd, Any]:
@@ -58,15 +58,15 @@ class AbstractContact(eqx.Module):
 
         Args:
             model: the mechanism.
-            motion: motion at the beginning of the step.
+            mechanism_state: state of the mechanism at the beginning of the step.
             bias: bias wrenches of the bodies minus external wrenches [N·m, N].
             tau: joint torques or forces [N·m or N].
-            state: internal state after the previous step.
+            aux: internal state after the previous step.
             dt: time step [s].
             taps: taps of the step.
         """
         del dt, taps
-        return articulated_body_algorithm(model, motion.kin, motion.inertia, bias, tau), state
+        return articulated_body_algorithm(model, mechanism_state.kin, mechanism_state.inertia, bias, tau), aux
 
 
 class NoContact(AbstractContact):

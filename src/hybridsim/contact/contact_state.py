@@ -40,8 +40,8 @@ class ContactState(eqx.Module):
     """Velocity of the first body's point relative to the second's, in the contact's frame [m/s]."""
 
 
-class StepKinematics(eqx.Module):
-    """State, kinematics, inertia and contacts of a mechanism at the beginning of a step, as changed by grafts."""
+class MechanismState(eqx.Module):
+    """Coordinates, velocities, kinematics, inertia and contacts at the beginning of a step, as changed by grafts."""
 
     q: Q
     qd: Qd
@@ -61,7 +61,7 @@ def contact_state(
     if taps.is_active:
         # networks do not get the sentinel gap of absent points, and cannot close them
         exists = points.gap < FAR
-        gap = taps("contact.gap", jnp.where(exists, points.gap, bounding_radii(model.geometry, candidates)))
+        gap = taps("contact.gap", jnp.where(exists, points.gap, bounding_radius_sums(model.geometry, candidates)))
         gap = jnp.where(exists, gap, points.gap)
     point = taps("contact.point", 0.5 * (points.on_first + points.on_second))
     normal = taps("contact.normal", points.normal)
@@ -80,13 +80,13 @@ def contact_state(
     return ContactState(gap, frame, point, jnp.concatenate([gap_velocity[:, None], slip], axis=1))
 
 
-def bounding_radii(geometry: Geometry, candidates: Candidates) -> Float[AnyArray, " nc"]:
-    """Sum of the approximate bounding radii of both shapes of each contact [m]; a plane or terrain contributes zero."""
+def bounding_radius_sums(geometry: Geometry, candidates: Candidates) -> Float[AnyArray, " nc"]:
+    """Sum of the approximate bounding radii of both shapes of each contact [m]; zero for planes and height fields."""
 
     def bounding_radius(info: GeomInfo, size: Vec3):
         if info.shape in (Shape.PLANE, Shape.HEIGHTFIELD):
             return np.zeros(())
-        points = jnp.asarray(geometry.data[info.data]) if info.data >= 0 else size[None]
+        points = jnp.asarray(geometry.data[info.data_index]) if info.data_index >= 0 else size[None]
         return jnp.sqrt(jnp.max(jnp.sum(points * points, axis=1)))
 
     shape_radii = [bounding_radius(info, jnp.asarray(geometry.size)[k]) for k, info in enumerate(geometry.infos)]
@@ -131,16 +131,17 @@ def contact_jacobian(
 ) -> Float[AnyArray, "n nv"]:
     """Contact Jacobian J with `velocity = J qd`: three rows per contact."""
     reference = kin.X_WB.p[0]
-    directions = world_subspace(model.topology, kin, reference)
-    mask = np.concatenate([np.zeros((1, model.topology.mv)), np.asarray(ancestor_mask(model.topology), dtype=float)])
+    subspace = world_subspace(model.topology, kin, reference)
+    topology = model.topology
+    mask = np.concatenate([np.zeros((1, topology.tree_nv)), np.asarray(ancestor_mask(topology), dtype=float)])
     bodies = np.array(candidates.bodies, dtype=int).reshape(-1, 2) + 1
     # a degree of freedom that moves both bodies does not change their relative velocity
     signs = mask[bodies[:, 0]] - mask[bodies[:, 1]]
 
     def rows(frame, point, signs):
         arm = point - reference
-        velocities = jax.vmap(lambda S: S[3:] + cross(S[:3], arm))(directions)
+        velocities = jax.vmap(lambda S: S[3:] + cross(S[:3], arm))(subspace)
         return (frame @ velocities.T) * signs[None]
 
-    J = jax.vmap(rows)(contacts.frame, contacts.point, signs).reshape(-1, model.topology.mv)
+    J = jax.vmap(rows)(contacts.frame, contacts.point, signs).reshape(-1, model.topology.tree_nv)
     return J @ coupling_matrix(model) if model.topology.has_mimic_joints else J

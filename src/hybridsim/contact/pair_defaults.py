@@ -7,13 +7,13 @@ from dataclasses import replace
 from hybridsim.contact.candidates import find_candidates
 from hybridsim.contact.contact import AbstractContact
 from hybridsim.contact.impulse.impulse_contact import ImpulseContact
-from hybridsim.contact.impulse.stabilisation import Recovery
-from hybridsim.contact.pair_parameters import pair_friction, pair_max, pair_mean, per_pair
+from hybridsim.contact.impulse.stabilisation import RecoveryTime
+from hybridsim.contact.pair_parameters import candidate_friction, pair_max, pair_mean, pair_values
 from hybridsim.model.model import Model
 
 
 def with_pair_defaults(contact: AbstractContact, model: Model) -> AbstractContact:
-    """Return a copy of impulse contact in which parameters specified by name have one value per pair.
+    """Return a copy of an impulse contact model in which parameters specified by name have one value per pair.
 
     These are friction, restitution, softness and recovery time; pairs that match no name get the value of the model.
     Other contact models are returned unchanged.
@@ -29,24 +29,27 @@ def with_pair_defaults(contact: AbstractContact, model: Model) -> AbstractContac
         for field in ("friction", "restitution", "softness")
         if isinstance(specified := getattr(contact, field), Mapping)
     }
-    time = stabilisation.time if isinstance(stabilisation, Recovery) else None
-    if not by_name and not isinstance(time, Mapping):
+    recovery_time = stabilisation.recovery_time if isinstance(stabilisation, RecoveryTime) else None
+    if not by_name and not isinstance(recovery_time, Mapping):
         return contact
     with warnings.catch_warnings():
         # warnings about the pairs are issued when the contact model is bound
         warnings.simplefilter("ignore")
-        pairs = find_candidates(
+        candidates = find_candidates(
             model, only=contact.only, exclude=contact.exclude, self_collision=contact.self_collision
         )
     defaults = {
-        "friction": lambda: pair_friction(geometry, pairs),
-        "restitution": lambda: pair_max(geometry.restitution, pairs),
-        "softness": lambda: pair_mean(geometry.softness, pairs),
+        "friction": lambda: candidate_friction(geometry, candidates),
+        "restitution": lambda: pair_max(geometry.restitution, candidates),
+        "softness": lambda: pair_mean(geometry.softness, candidates),
     }
     completed = {
-        field: per_pair(field, specified, pairs, default=defaults[field]()) for field, specified in by_name.items()
+        field: pair_values(field, specified, candidates, default=defaults[field]())
+        for field, specified in by_name.items()
     }
-    if isinstance(time, Mapping):
-        default = pair_mean(geometry.recovery_time, pairs)
-        completed["stabilisation"] = Recovery(per_pair("the recovery time", time, pairs, default=default))
+    if isinstance(recovery_time, Mapping):
+        default = pair_mean(geometry.recovery_time, candidates)
+        completed["stabilisation"] = RecoveryTime(
+            pair_values("the recovery time", recovery_time, candidates, default=default)
+        )
     return replace(contact, **completed)

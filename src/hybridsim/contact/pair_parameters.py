@@ -9,7 +9,7 @@ from jax.core import Tracer
 from jaxtyping import Float
 
 from hybridsim.contact.candidates import Candidates
-from hybridsim.core.messages import name_hint, name_list
+from hybridsim.core.messages import name_hint, name_list, pluralize
 from hybridsim.core.types import AnyArray, as_floats
 from hybridsim.model.geometry import Geometry, GeomInfo
 
@@ -22,7 +22,7 @@ the value of the model, if it has one.
 """
 
 
-def per_pair(
+def pair_values(
     label: str,
     specified: PairParameters,
     candidates: Candidates,
@@ -52,7 +52,8 @@ def per_pair(
     except (TypeError, ValueError):
         raise ValueError(f"{label} must be numeric, not {specified!r}") from None
     if values.shape not in ((), (len(names),)):
-        raise ValueError(f"{label} has shape {values.shape}, but there are {len(names)} pairs: {name_list(names)}")
+        pairs = f"{'is' if len(names) == 1 else 'are'} {pluralize(len(names), 'pair')}"
+        raise ValueError(f"{label} has shape {values.shape}, but there {pairs}: {name_list(names)}")
     if not isinstance(values, Tracer) and not ((values >= 0.0) & (values <= max_value)).all():
         bounds = f"between 0 and {max_value:g}" if max_value < np.finfo(float).max else "finite and nonnegative"
         raise ValueError(f"{label} must be {bounds}, not {values.tolist()}")
@@ -61,7 +62,7 @@ def per_pair(
     return jnp.broadcast_to(values, (len(names),)) if isinstance(values, Tracer) else values + np.zeros(len(names))
 
 
-def specified_pairs(specified: PairParameters, candidates: Candidates) -> tuple[bool, ...]:
+def specified_mask(specified: PairParameters, candidates: Candidates) -> tuple[bool, ...]:
     """Whether the user has specified a value, for each pair."""
     if isinstance(specified, Mapping):
         matched = {pair for pattern in specified for pair in candidates.match(pattern)}
@@ -93,21 +94,22 @@ def pair_max(values: Float[AnyArray, " ng"], candidates: Candidates) -> Float[An
     return _maximum(values, *_shapes(candidates))
 
 
-def pair_friction(geometry: Geometry, candidates: Candidates) -> Float[AnyArray, " npairs"]:
+def candidate_friction(geometry: Geometry, candidates: Candidates) -> Float[AnyArray, " npairs"]:
     """Friction of every pair.
 
-    That of an explicit pair applies, or else that of the surface with higher priority, or else the larger of the two.
-    At equal priority, a friction that the model specifies for one surface overrides a default of the other.
+    A friction coefficient that the model specifies for the pair applies, or else that of the surface with higher
+    priority, or else the larger of the two. At equal priority, one that the model specifies for a surface overrides a
+    default of the other.
     """
     surface_friction = _maximum(
         geometry.friction, *_shapes(candidates, lambda info: (info.priority, info.is_friction_specified))
     )
     if not geometry.friction_pairs:
         return surface_friction
-    explicit = {frozenset(names): len(candidates.pairs) + k for k, names in enumerate(geometry.friction_pairs)}
+    own_friction = {frozenset(names): len(candidates.pairs) + k for k, names in enumerate(geometry.friction_pairs)}
     infos = candidates.infos
     indices = [
-        explicit.get(frozenset((infos[pair.first].name, infos[pair.second].name)), k)
+        own_friction.get(frozenset((infos[pair.first].name, infos[pair.second].name)), k)
         for k, pair in enumerate(candidates.pairs)
     ]
     return jnp.concatenate([surface_friction, jnp.asarray(geometry.pair_friction)])[np.array(indices, dtype=int)]

@@ -1,7 +1,8 @@
 """Single-threaded linear algebra.
 
-The matrices of a fit are small, and the rollouts, which dominate its time, already use all cores. BLAS would split each
-product over threads that busy-wait for each other; two parallel fits on two cores then took ten times as long.
+The matrices of a fit are small, and the rollouts, which dominate its time, already use all cores. Without this limit
+BLAS splits each product over threads that busy-wait for each other: two parallel fits on two cores took ten times as
+long as with the limit.
 """
 
 from collections.abc import Iterator

@@ -46,7 +46,7 @@ class Problem:
     """Line in the file, or row of a table, counted from 1; 0 if none."""
     severity: Severity = Severity.ERROR
     code: str = ""
-    """Short stable identifier, e.g. `mass.negative`, for scripts and for `--lenient`; listed in `core.codes`."""
+    """Short stable identifier, e.g. `mass.negative`, for scripts and for `--tolerate`; listed in `core.codes`."""
     element: str = ""
     """Name of the body, joint or other element at fault, for programs; the message contains it too."""
 
@@ -70,6 +70,10 @@ class ModelError(ProblemsError):
 
 class DataError(ProblemsError):
     """Recorded data that cannot be used."""
+
+
+class FileError(ProblemsError):
+    """A file that cannot be written."""
 
 
 class DivergedError(HybridsimError):

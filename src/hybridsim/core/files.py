@@ -6,7 +6,7 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from hybridsim.core.errors import ModelError, Problem
+from hybridsim.core.errors import FileError, Problem
 
 
 def write_atomically(path: str | Path, data: bytes) -> None:
@@ -15,7 +15,7 @@ def write_atomically(path: str | Path, data: bytes) -> None:
     Symbolic links are followed, and an existing file keeps its permissions. Pipes and devices are written directly.
 
     Raises:
-        ModelError: the file cannot be written.
+        FileError: the file cannot be written.
     """
     path = Path(path)
     try:
@@ -29,7 +29,7 @@ def write_atomically(path: str | Path, data: bytes) -> None:
         problem = Problem(
             f"cannot write {str(path)!r}: {reason}", "choose another path", str(path), code="file.unwritable"
         )
-        raise ModelError([problem]) from None
+        raise FileError([problem]) from None
 
 
 def _replace(path: Path, data: bytes) -> None:

@@ -20,7 +20,7 @@ def pluralize(count: int, singular: str, plural: str = "") -> str:
     return f"{count} {singular if count == 1 else plural or singular + 's'}"
 
 
-def and_more(count: int, singular: str, plural: str = "") -> str:
+def remainder_suffix(count: int, singular: str, plural: str = "") -> str:
     """Suffix such as ` (and 3 more rows)`, for a message that names only the first of `count`; empty for one."""
     if count < 2:
         return ""
@@ -34,7 +34,7 @@ def name_list(names: Iterable[str]) -> str:
     return f"{shown} and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else shown
 
 
-def did_you_mean(name: str, valid: Iterable[str]) -> str:
+def spelling_suggestion(name: str, valid: Iterable[str]) -> str:
     """Suggestion of the valid names most similar to `name`; empty if none is similar."""
     matcher = SequenceMatcher(b=name[:MAX_NAME_LENGTH].lower())
     ratios: dict[str, float] = {}
@@ -58,4 +58,4 @@ def did_you_mean(name: str, valid: Iterable[str]) -> str:
 def name_hint(name: str, valid: Iterable[str]) -> str:
     """Hint for an unknown name: the most similar valid names, or a list of all valid names."""
     valid = list(dict.fromkeys(valid))
-    return did_you_mean(name, valid) or (f"valid names are {name_list(valid)}" if valid else "there are none")
+    return spelling_suggestion(name, valid) or (f"valid names are {name_list(valid)}" if valid else "there are none")

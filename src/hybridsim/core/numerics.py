@@ -1,4 +1,4 @@
-"""Functions that are safe to differentiate at their singularities, and thresholds below which values are zero.
+"""Functions that are safe to differentiate at their singularities, and thresholds and lower bounds near zero.
 
 `norm(x)` has a NaN gradient at zero, and so has `where(c, f(x), g(x))` if the branch that is not selected divides by
 zero. The norms, quotients and series below have finite values and derivatives, forward and reverse, also at zero.
@@ -38,7 +38,9 @@ def safe_norm(x: Float[AnyArray, " n"]) -> Scalar:
     return jnp.where(is_zero, 0.0, jnp.sqrt(jnp.where(is_zero, 1.0, squared)))
 
 
-def unit(vector: Float[AnyArray, " n"], fallback: Float[AnyArray, " n"]) -> tuple[Float[AnyArray, " n"], Scalar]:
+def direction_and_length(
+    vector: Float[AnyArray, " n"], fallback: Float[AnyArray, " n"]
+) -> tuple[Float[AnyArray, " n"], Scalar]:
     """Direction and length of a vector [m]; for a vector of zero length, `fallback` with zero derivatives."""
     squared = jnp.sum(vector * vector)
     is_zero = squared < TINY_LENGTH_SQUARED

@@ -11,7 +11,7 @@ class Status(IntEnum):
     DIVERGED = 1
     """A coordinate or velocity became non-finite or exceeded `DIVERGENCE_LIMIT`."""
     MAX_ITERATIONS = 2
-    """An iterative method reached its iteration limit before it met its tolerance."""
+    """An iterative method stopped before it met its tolerance: at its iteration limit or for lack of progress."""
 
 
 DIVERGENCE_LIMIT = 1e10

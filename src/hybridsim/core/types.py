@@ -2,17 +2,17 @@
 
 Dimension names used in every signature of the project:
 
-| name  | meaning                                                              |
-|-------|----------------------------------------------------------------------|
-| nb    | bodies, excluding the world, whose index as a parent is -1           |
-| nq    | coordinates in `q` (a quaternion counts as four)                     |
-| nv    | degrees of freedom: entries of `qd`, `qdd`, `tau`                    |
-| mq mv | nq and nv of the tree before mimic joints are removed                |
-| nu    | controls                                                             |
-| nf    | named frames fixed to bodies                                         |
-| ng    | shapes                                                               |
-| nc    | contacts of all candidate pairs, active or not                       |
-| T     | time steps                                                           |
+| name            | meaning                                                    |
+|-----------------|------------------------------------------------------------|
+| nb              | bodies, excluding the world, whose index as a parent is -1 |
+| nq              | coordinates in `q` (a quaternion counts as four)           |
+| nv              | degrees of freedom: entries of `qd`, `qdd`, `tau`          |
+| tree_nq tree_nv | nq and nv of the tree before mimic joints are eliminated   |
+| nu              | commands                                                   |
+| nf              | named frames fixed to bodies                               |
+| ng              | shapes                                                     |
+| nc              | contacts of all candidate pairs, active or not             |
+| T               | time steps                                                 |
 
 Model records hold NumPy arrays until JAX traces them, so the aliases accept both.
 """

@@ -1,7 +1,7 @@
 """Tables of the arrays in a file: `angles[0]` is the first column of the array `angles`; runs become separate tables.
 
 A file stores several runs in one of two ways: stacked, in arrays of shape (runs, samples) or (runs, samples, columns),
-or concatenated, with an array that holds the first row of each run.
+or concatenated, with an array that holds the first row of each run, followed by the total number of rows.
 """
 
 from collections.abc import Iterator, Mapping
@@ -27,8 +27,8 @@ def array_tables(arrays: Mapping[str, Any], file: str, run: RunSelection = None,
         arrays: NumPy arrays or HDF5 datasets by name; the only array of a file without names is named "".
         file: path of the file; for messages.
         run: selected run.
-        run_starts: name of the array with the first row of each run and the end of the last run as its last entry;
-            empty for stacked runs.
+        run_starts: name of the array with the first row of each run, followed by the total number of rows; empty for
+            stacked runs.
 
     Raises:
         DataError: the run or the array `run_starts` does not exist.
@@ -84,7 +84,7 @@ def _concatenated_runs(arrays: Mapping[str, Any], file: str, run: int | Literal[
     is_index_vector = starts.dtype.kind in "iu" and starts.ndim == 1 and len(starts) > 1
     if not is_index_vector or starts[0] < 0 or (np.diff(starts.astype(np.int64)) < 0).any():
         message = f"array {run_starts!r} does not hold increasing row indices"
-        fix = "it must hold the index of the first row of each run, counted from 0, and the end of the last run"
+        fix = "it must hold the index of the first row of each run, from 0, followed by the total number of rows"
         raise DataError([_run_problem(message, fix, file)])
     rows = int(starts[-1])
     sliced = {name: array for name, array in arrays.items() if array.shape and array.shape[0] == rows}
@@ -92,7 +92,8 @@ def _concatenated_runs(arrays: Mapping[str, Any], file: str, run: int | Literal[
         message = (
             f"according to {run_starts!r} the last run ends at row {rows}, but no array has {pluralize(rows, 'row')}"
         )
-        raise DataError([_run_problem(message, f"append the end of the last run to {run_starts!r}", file)])
+        fix = f"the last entry of {run_starts!r} must be the total number of rows"
+        raise DataError([_run_problem(message, fix, file)])
     total = f"{pluralize(rows, 'row')}, the total of all runs"
     unreadable = {
         name: _array_problem(name, f"array {name!r} does not have {total}", "", file)

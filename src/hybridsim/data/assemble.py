@@ -10,7 +10,7 @@ import numpy as np
 from hybridsim.core.errors import DataError, Problem, Severity
 from hybridsim.data import checks
 from hybridsim.data.channel import Channel, channel_problems
-from hybridsim.data.derivative import derivative, window_text
+from hybridsim.data.derivative import derivative, filter_window_text
 from hybridsim.data.lookup import find_table, missing_time_problem
 from hybridsim.data.recording import Recording
 from hybridsim.data.series import Series
@@ -26,25 +26,25 @@ class RecordingOptions:
     """Options for assembling a recording."""
 
     time: str | float = "time"
-    """Time column of channels that do not name one; or the constant sampling interval of a file without time stamps."""
+    """Time column of channels that do not name one; or the constant sample interval of a file without time stamps."""
     time_unit: str = "s"
     on_nan: OnInvalid = "error"
     """Treatment of samples whose value is missing or not finite."""
-    on_disorder: OnInvalid = "error"
+    on_out_of_order: OnInvalid = "error"
     """Treatment of samples that are not later than all samples before them."""
 
     def __post_init__(self):
-        for name in ("on_nan", "on_disorder"):
+        for name in ("on_nan", "on_out_of_order"):
             if getattr(self, name) not in get_args(OnInvalid):
                 choices = ", ".join(get_args(OnInvalid))
                 raise ValueError(f"{name} must be one of {choices}, not {getattr(self, name)!r}")
 
     def problems(self) -> list[Problem]:
-        """Problems with the time column or sampling interval."""
+        """Problems with the time column or sample interval."""
         unit = find_unit(self.time_unit, "time", "time")
         problems = [unit] if isinstance(unit, Problem) else []
         if not isinstance(self.time, str) and not 0.0 < self.time < math.inf:
-            message = f"the sampling interval {self.time} is not a positive finite number"
+            message = f"the sample interval {self.time} is not a positive finite number"
             problems.append(Problem(message, "give the time between samples", code="data.step", element="time"))
         return problems
 
@@ -80,7 +80,7 @@ def assemble_recording(
             if channel.column and channel.name not in invalid and tables.get(channel.name):
                 assembly.add(channel, tables[channel.name])
     file = unique_tables[0].file if unique_tables else ""
-    problems += [*assembly.problems, *checks.duplicate_channels(list(assembly.series.values()), file)]
+    problems += [*assembly.problems, *checks.duplicate_channel_problems(list(assembly.series.values()), file)]
     _raise_errors(problems)
     for channel in channels:
         if channel.velocity_of:
@@ -93,7 +93,7 @@ def assemble_recording(
 
 
 def recording_from_arrays(
-    name: str, t: np.ndarray, channels: Mapping[str, np.ndarray], on_nan: OnInvalid, on_disorder: OnInvalid
+    name: str, t: np.ndarray, channels: Mapping[str, np.ndarray], on_nan: OnInvalid, on_out_of_order: OnInvalid
 ) -> Recording:
     """Recording of arrays in memory; see `Recording.from_arrays`."""
     time = "t"
@@ -113,7 +113,7 @@ def recording_from_arrays(
             unreadable[key] = Problem(message, "pass one array per channel", code="data.array", element=key)
     table = Table(columns, first_row=0, row_format="entry {}", unreadable=unreadable)
     specs = [Channel(key, key) for key in channels]
-    options = RecordingOptions(time, "s", on_nan, on_disorder)
+    options = RecordingOptions(time, "s", on_nan, on_out_of_order)
     return assemble_recording(name, specs, {key: [table] for key in channels}, options)
 
 
@@ -144,24 +144,24 @@ class _Assembly:
         raw = table.columns[column]
         t = self._channel_times(channel, table, len(raw))
         finite = np.isfinite(raw)
-        self.problems += checks.missing_values(finite, table, column, channel.name, dropped=self._drop_nan)
+        self.problems += checks.missing_value_problems(finite, table, column, channel.name, dropped=self._drop_nan)
         rows = np.flatnonzero(finite if t is None else finite & np.isfinite(t))
         if len(rows) < 2:
             if self._drop_nan or finite.all():  # otherwise the missing values are already an error
-                self.problems.append(checks.too_few_samples(len(rows), table, column, channel.name))
+                self.problems.append(checks.too_few_samples_problem(len(rows), table, column, channel.name))
             return
         unit = UNITS[channel.unit]
         raw = raw[rows]
         if channel.unwrap:
             raw = np.unwrap(raw, period=unit.period)
-        self.problems += checks.wrap_around(raw, rows, unit, table, column, unwrapped=channel.unwrap)
+        self.problems += checks.wrap_around_problems(raw, rows, unit, table, column, unwrapped=channel.unwrap)
         values = channel.scale * (unit.factor * raw) + channel.offset
-        self.problems += checks.constant_channel(values, table, column, channel.name)
+        self.problems += checks.constant_channel_problems(values, table, column, channel.name)
         if t is None:
             return
         if not finite[np.isfinite(t)].all():
             # samples dropped from this channel may leave a gap that the time column does not have
-            self.problems += checks.gaps(t[rows], rows, table, column)
+            self.problems += checks.gap_problems(t[rows], rows, table, column)
         t = t if len(rows) == len(t) else t[rows]
         self.series[channel.name] = Series(channel.name, t, values)
 
@@ -169,11 +169,13 @@ class _Assembly:
         """Add a channel that is the numerical derivative of another one."""
         source = self.series[channel.velocity_of]
         try:
-            self.series[channel.name] = replace(derivative(source, window=channel.window), name=channel.name)
+            self.series[channel.name] = replace(
+                derivative(source, filter_window=channel.filter_window), name=channel.name
+            )
         except DataError as error:
             self.estimate_problems += error.problems
             return
-        window = window_text(channel.window)
+        window = filter_window_text(channel.filter_window)
         message = (
             f"channel {channel.name!r} is differentiated numerically from {source.name!r}, by local cubic polynomials "
             f"over {window}"
@@ -185,7 +187,8 @@ class _Assembly:
         """Time stamps of a channel's samples [s], NaN where missing or dropped; None if they cannot be used."""
         time = channel.time or self._options.time
         if isinstance(time, str) and time in table.columns and len(table.columns[time]) != count:
-            self.problems.append(checks.length_mismatch(count, len(table.columns[time]), table, channel.column, time))
+            times = len(table.columns[time])
+            self.problems.append(checks.length_mismatch_problem(count, times, table, channel.column, time))
             return None
         key = (id(table), time, count)
         if key not in self._times:
@@ -195,29 +198,29 @@ class _Assembly:
     def _checked_times(self, time: str | float, table: Table, count: int) -> np.ndarray | None:
         factor = UNITS[self._options.time_unit].factor
         if not isinstance(time, str):
-            return _read_only(np.arange(count) * (time * factor))
+            return _make_read_only(np.arange(count) * (time * factor))
         if time not in table.columns:
             self.problems.append(missing_time_problem(time, table))
             return None
         t = table.columns[time] * factor
         finite = np.isfinite(t)
-        self.problems += checks.missing_values(finite, table, time, "", dropped=self._drop_nan)
+        self.problems += checks.missing_value_problems(finite, table, time, "", dropped=self._drop_nan)
         rows = np.flatnonzero(finite)
-        if self._options.on_disorder == "drop":
+        if self._options.on_out_of_order == "drop":
             is_later = np.diff(np.maximum.accumulate(t[rows]), prepend=-np.inf) > 0.0
-            self.problems += checks.out_of_order_samples(is_later, rows, table, time)
+            self.problems += checks.out_of_order_problems(is_later, rows, table, time)
             t[rows[~is_later]] = np.nan
             rows = rows[is_later]
-        disorder = checks.time_order(t[rows], rows, table, time)
-        self.problems += disorder
-        if disorder:
+        order_problems = checks.time_order_problems(t[rows], rows, table, time)
+        self.problems += order_problems
+        if order_problems:
             return None
         if len(rows) > 1:
-            self.problems += checks.sampling(t[rows], rows, table, time)
-        return _read_only(t)
+            self.problems += checks.sampling_problems(t[rows], rows, table, time)
+        return _make_read_only(t)
 
 
-def _read_only(array: np.ndarray) -> np.ndarray:
+def _make_read_only(array: np.ndarray) -> np.ndarray:
     # series copy writeable arrays only, so all series of a recording share this one
     array.setflags(write=False)
     return array

@@ -9,8 +9,8 @@ from hybridsim.core.errors import Problem
 from hybridsim.core.messages import name_hint
 from hybridsim.data.units import UNITS, find_unit
 
-DEFAULT_WINDOW = 9
-"""Default window of a velocity estimate [samples]."""
+DEFAULT_FILTER_WINDOW = 9
+"""Default window of the differentiation filter of a velocity estimate [samples]."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,9 @@ class Channel:
     """Offset in SI units, added last."""
     velocity_of: str = ""
     """Channel that this one is the time derivative of: estimated numerically instead of measured."""
-    window: int | float = DEFAULT_WINDOW
-    """Window of the estimate, with `velocity_of`: samples if an `int`, seconds if a `float`; see `derivative`."""
+    filter_window: int | float = DEFAULT_FILTER_WINDOW
+    """Window of the differentiation filter, with `velocity_of`: samples if an `int`, seconds if a `float`; see
+    `derivative`."""
     group: str = ""
     """Group of an HDF5 file or topic of an MCAP file; empty for the recording's group."""
     file: str = ""
@@ -79,8 +80,8 @@ def _single_channel_problems(channel: Channel, channels: Sequence[Channel]) -> l
         if channel.velocity_of not in measured:
             message = f"channel {name!r} is the velocity of {channel.velocity_of!r}, which is not a measured channel"
             problems.append(_problem(name, message, name_hint(channel.velocity_of, measured)))
-        if channel != Channel(name, velocity_of=channel.velocity_of, window=channel.window):
-            message = f"channel {name!r} is an estimated velocity and can have no settings other than window"
+        if channel != Channel(name, velocity_of=channel.velocity_of, filter_window=channel.filter_window):
+            message = f"channel {name!r} is an estimated velocity and can have no settings other than filter_window"
             problems.append(_problem(name, message, f"move them to channel {channel.velocity_of!r}"))
     return problems
 

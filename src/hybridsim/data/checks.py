@@ -9,17 +9,17 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from hybridsim.core.errors import Problem, Severity
-from hybridsim.core.messages import and_more, name_list, pluralize
+from hybridsim.core.messages import name_list, pluralize, remainder_suffix
 from hybridsim.data.series import Series
 from hybridsim.data.table import Table
 from hybridsim.data.units import Unit
 
 GAP_FACTOR = 5.0
-"""A time step longer than this multiple of the median step is a gap."""
-PLAUSIBLE_STEP = (1e-7, 10.0)
-"""Range of median time steps [s] outside which the time unit is probably wrong."""
+"""A sample interval longer than this multiple of the median is a gap."""
+PLAUSIBLE_SAMPLE_INTERVAL = (1e-7, 10.0)
+"""Range of median sample intervals [s] outside which the time unit is probably wrong."""
 UNEVEN_DEVIATION, UNEVEN_FRACTION = 0.5, 0.1
-"""Sampling is uneven if more than `UNEVEN_FRACTION` of the steps deviate from the median step by more than
+"""Sampling is uneven if more than `UNEVEN_FRACTION` of the sample intervals deviate from the median by more than
 `UNEVEN_DEVIATION` times the median."""
 WRAP_JUMP = (0.8, 1.2)
 """Range of changes between samples, in revolutions, that indicate a wrapped angle."""
@@ -31,7 +31,7 @@ AMBIGUOUS_CHANGE = 0.4
 """Changes above this fraction of a revolution are ambiguous in direction."""
 
 
-def missing_values(
+def missing_value_problems(
     finite: Sequence[bool] | np.ndarray, table: Table, column: str, name: str, *, dropped: bool
 ) -> list[Problem]:
     """Missing or non-finite values: an error, or a note if they were dropped."""
@@ -39,7 +39,7 @@ def missing_values(
     if not len(invalid):
         return []
     first = int(invalid[0])
-    where = f"in {table.row_label(first)}{and_more(len(invalid), 'such row')}"
+    where = f"in {table.row_label(first)}{remainder_suffix(len(invalid), 'such row')}"
     if dropped:
         message = (
             f"{_column_label(column, name)} has no finite value {where}; dropped {pluralize(len(invalid), 'sample')}"
@@ -51,80 +51,88 @@ def missing_values(
     ]
 
 
-def time_order(t: Float[np.ndarray, " n"], rows: Int[np.ndarray, " n"], table: Table, column: str) -> list[Problem]:
+def time_order_problems(
+    t: Float[np.ndarray, " n"], rows: Int[np.ndarray, " n"], table: Table, column: str
+) -> list[Problem]:
     """Time stamps that decrease or repeat."""
     steps, problems = np.diff(t), []
     decreasing, repeated = np.flatnonzero(steps < 0.0), np.flatnonzero(steps == 0.0)
     if len(decreasing):
         row = int(rows[decreasing[0] + 1])
-        more = and_more(len(decreasing), "such row")
+        more = remainder_suffix(len(decreasing), "such row")
         before, after = t[decreasing[0]], t[decreasing[0] + 1]
         message = f"time {column!r} decreases from {before:.15g} to {after:.15g} s in {table.row_label(row)}{more}"
         fix = (
             "split the file there if it holds two recordings, sort its rows, or drop samples that are not later than "
-            "all before them: on_disorder='drop'"
+            "all before them: on_out_of_order='drop'"
         )
         problems.append(_problem(table, column, message, fix, "data.time_order", row))
     if len(repeated):
         row = int(rows[repeated[0] + 1])
-        more = and_more(len(repeated), "such row")
+        more = remainder_suffix(len(repeated), "such row")
         message = f"time {column!r} in {table.row_label(row)} repeats the previous one, {t[repeated[0]]:.15g} s{more}"
-        fix = "write time stamps with more digits, or drop the repeated samples: on_disorder='drop'"
+        fix = "write time stamps with more digits, or drop the repeated samples: on_out_of_order='drop'"
         problems.append(_problem(table, column, message, fix, "data.time_duplicate", row))
     return problems
 
 
-def out_of_order_samples(is_later: np.ndarray, rows: Int[np.ndarray, " n"], table: Table, column: str) -> list[Problem]:
+def out_of_order_problems(
+    is_later: np.ndarray, rows: Int[np.ndarray, " n"], table: Table, column: str
+) -> list[Problem]:
     """A note on samples that were dropped because they are not later than all before them."""
     dropped = np.flatnonzero(~is_later)
     if not len(dropped):
         return []
     row = int(rows[dropped[0]])
-    where = f"in {table.row_label(row)}{and_more(len(dropped), 'such row')}"
+    where = f"in {table.row_label(row)}{remainder_suffix(len(dropped), 'such row')}"
     message = f"time {column!r} decreases or repeats {where}; dropped {pluralize(len(dropped), 'sample')}"
     return [_problem(table, column, message, "", "data.time_order", row, Severity.NOTE)]
 
 
-def sampling(t: Float[np.ndarray, " n"], rows: Int[np.ndarray, " n"], table: Table, column: str) -> list[Problem]:
-    """Warnings and notes about increasing times: implausible unit, gaps, uneven steps."""
+def sampling_problems(
+    t: Float[np.ndarray, " n"], rows: Int[np.ndarray, " n"], table: Table, column: str
+) -> list[Problem]:
+    """Warnings and notes about increasing times: implausible unit, gaps, uneven sampling."""
     problems = []
-    steps = np.diff(t)
-    median = float(np.median(steps))
-    if not PLAUSIBLE_STEP[0] <= median <= PLAUSIBLE_STEP[1]:
+    intervals = np.diff(t)
+    median = float(np.median(intervals))
+    if not PLAUSIBLE_SAMPLE_INTERVAL[0] <= median <= PLAUSIBLE_SAMPLE_INTERVAL[1]:
         fix = (
             "set the unit of the time column: time_unit='ms', 'us' or 'ns'"
             if median > 1.0
             else "check whether it is in seconds: time_unit='s'"
         )
-        message = f"the median step of time {column!r} is {median:.3g} s, which is implausible"
+        message = f"the median sample interval of time {column!r} is {median:.3g} s, which is implausible"
         problems.append(_problem(table, column, message, fix, "data.time_unit", severity=Severity.WARNING))
-    problems += gaps(t, rows, table, column)
-    if (np.abs(steps - median) > UNEVEN_DEVIATION * median).mean() > UNEVEN_FRACTION:
-        low, high = np.quantile(steps, [0.05, 0.95])
-        message = f"time {column!r} is sampled unevenly: 90 % of the steps are between {low:.3g} and {high:.3g} s"
+    problems += gap_problems(t, rows, table, column)
+    if (np.abs(intervals - median) > UNEVEN_DEVIATION * median).mean() > UNEVEN_FRACTION:
+        low, high = np.quantile(intervals, [0.05, 0.95])
+        message = (
+            f"time {column!r} is sampled unevenly: 90 % of the sample intervals are between {low:.3g} and {high:.3g} s"
+        )
         problems.append(_problem(table, column, message, "", "data.uneven", severity=Severity.NOTE))
     return problems
 
 
-def gaps(t: Float[np.ndarray, " n"], rows: Int[np.ndarray, " n"], table: Table, column: str) -> list[Problem]:
-    """Time steps much longer than the median."""
-    steps = np.diff(t)
-    median = float(np.median(steps))
-    long = np.flatnonzero(steps > GAP_FACTOR * median)
+def gap_problems(t: Float[np.ndarray, " n"], rows: Int[np.ndarray, " n"], table: Table, column: str) -> list[Problem]:
+    """Sample intervals much longer than the median."""
+    intervals = np.diff(t)
+    median = float(np.median(intervals))
+    long = np.flatnonzero(intervals > GAP_FACTOR * median)
     if not len(long):
         return []
-    longest = int(long[np.argmax(steps[long])])
+    longest = int(long[np.argmax(intervals[long])])
     row = int(rows[longest + 1])
     total = f"; there are {pluralize(len(long), 'gap')} in total" if len(long) > 1 else ""
     message = (
-        f"{column!r} has a gap of {steps[longest]:.3g} s before {table.row_label(row)}, at {t[longest]:.15g} s, "
-        f"while the median step is {median:.3g} s{total}"
+        f"{column!r} has a gap of {intervals[longest]:.3g} s before {table.row_label(row)}, at {t[longest]:.15g} s, "
+        f"while the median sample interval is {median:.3g} s{total}"
     )
-    fix = f"split the recording there: segments(recording, longest_gap={GAP_FACTOR * median:.2g})"
+    fix = f"split the recording there: segments(recording, max_sample_interval={GAP_FACTOR * median:.2g})"
     return [_problem(table, column, message, fix, "data.gap", row, Severity.WARNING)]
 
 
-def wrap_around(
+def wrap_around_problems(
     values: Float[np.ndarray, " n"],
     rows: Int[np.ndarray, " n"],
     unit: Unit,
@@ -156,7 +164,7 @@ def wrap_around(
         row = int(rows[ambiguous[0] + 1])
         message = (
             f"column {column!r} changes by {changes[ambiguous[0]]:.2g} revolutions at {table.row_label(row)}"
-            f"{and_more(len(ambiguous), 'such change')}, so the direction of unwrapping is ambiguous"
+            f"{remainder_suffix(len(ambiguous), 'such change')}, so the direction of unwrapping is ambiguous"
         )
         return [
             _problem(
@@ -167,7 +175,7 @@ def wrap_around(
     if not len(jumps) or np.median(changes) > MAX_MEDIAN_CHANGE:
         return []
     row = int(rows[jumps[0] + 1])
-    more = and_more(len(jumps), "such jump")
+    more = remainder_suffix(len(jumps), "such jump")
     message = f"column {column!r} jumps by {changes[jumps[0]]:.2g} revolutions at {table.row_label(row)}{more}"
     fix = "set unwrap=True" if unit.period else "if it is an angle, set unit='rad' and unwrap=True"
     return [_problem(table, column, message, fix, "data.jump", row, Severity.WARNING)]
@@ -181,19 +189,19 @@ def _is_one_revolution(values: np.ndarray) -> bool:
     )
 
 
-def too_few_samples(count: int, table: Table, column: str, name: str) -> Problem:
+def too_few_samples_problem(count: int, table: Table, column: str, name: str) -> Problem:
     """A channel with too few samples."""
     message = f"{_column_label(column, name)} has {pluralize(count, 'usable sample')}; at least 2 are needed"
     return _problem(table, column, message, "check whether the recording was cut off", "data.empty")
 
 
-def length_mismatch(count: int, times: int, table: Table, column: str, time: str) -> Problem:
+def length_mismatch_problem(count: int, times: int, table: Table, column: str, time: str) -> Problem:
     """A channel whose number of samples differs from that of its time stamps."""
     message = f"column {column!r} has {pluralize(count, 'sample')}, but its time {time!r} has {times}"
     return _problem(table, column, message, "specify the matching time column in the channel", "data.length")
 
 
-def constant_channel(values: Float[np.ndarray, " n"], table: Table, column: str, name: str) -> list[Problem]:
+def constant_channel_problems(values: Float[np.ndarray, " n"], table: Table, column: str, name: str) -> list[Problem]:
     """A channel that is constant."""
     if (values != values[0]).any():
         return []
@@ -202,7 +210,7 @@ def constant_channel(values: Float[np.ndarray, " n"], table: Table, column: str,
     return [_problem(table, column, message, fix, "data.constant", severity=Severity.WARNING)]
 
 
-def duplicate_channels(series: Sequence[Series], file: str) -> list[Problem]:
+def duplicate_channel_problems(series: Sequence[Series], file: str) -> list[Problem]:
     """Channels that are bitwise identical."""
     by_bytes: dict[bytes, list[str]] = {}
     for channel in series:

@@ -5,7 +5,8 @@ import re
 from collections.abc import Sequence
 
 DELIMITERS = (";", "\t", ",")
-"""In order of preference for lines that contain several; lines with none of them are delimited by whitespace."""
+"""Delimiters in order of preference, if a line contains more than one; lines without any are delimited by
+whitespace."""
 MISSING_VALUE_MARKERS = frozenset({"", "-", "--", "na", "n/a", "#n/a", "nan", "null", "none", "nil"})
 """Common markers of missing values, in lower case."""
 

@@ -14,7 +14,7 @@ DEGREE = 3
 """Degree of the polynomials: derivatives of cubic motions are exact."""
 
 
-def derivative(series: Series, *, window: int | float, order: Literal[1, 2] = 1) -> Series:
+def derivative(series: Series, *, filter_window: int | float, order: Literal[1, 2] = 1) -> Series:
     """Time derivative from local cubic polynomials fitted to the samples in a window around each time.
 
     A longer window attenuates more noise, but also smooths out fast motion. Near the ends the window is shifted to
@@ -23,8 +23,8 @@ def derivative(series: Series, *, window: int | float, order: Literal[1, 2] = 1)
 
     Args:
         series: series to differentiate.
-        window: samples if an `int`, at least 4; if a `float`, the longest time from the first sample of a window to
-            its last one [s].
+        filter_window: samples if an `int`, at least 4; if a `float`, the longest time from the first sample of a window
+            to its last one [s].
         order: 1 or 2, the order of the derivative.
 
     Raises:
@@ -32,7 +32,7 @@ def derivative(series: Series, *, window: int | float, order: Literal[1, 2] = 1)
     """
     if order not in (1, 2):
         raise ValueError(f"order must be 1 or 2, not {order!r}")
-    start, end = _windows(series, window)
+    start, end = _windows(series, filter_window)
     fit = local_fit(series.t, series.values, start, end, DEGREE)
     prime = "'" * order
     lookahead = series.lookahead + float(np.max(series.t[end - 1] - series.t))
@@ -41,7 +41,7 @@ def derivative(series: Series, *, window: int | float, order: Literal[1, 2] = 1)
     )
 
 
-def window_text(window: int | float) -> str:
+def filter_window_text(window: int | float) -> str:
     """`9 samples` or `0.02 s`."""
     return pluralize(int(window), "sample") if isinstance(window, int | np.integer) else f"{window:g} s"
 
@@ -53,7 +53,7 @@ def centred_windows(count: int, samples: int) -> tuple[Int[np.ndarray, " n"], In
 
 
 def _windows(series: Series, window: int | float) -> tuple[np.ndarray, np.ndarray]:
-    count, text = len(series), window_text(window)
+    count, text = len(series), filter_window_text(window)
     if isinstance(window, int | np.integer):
         if window <= DEGREE:
             fix = f"use at least {DEGREE + 1} samples; for seconds write {window}.0"
@@ -76,7 +76,7 @@ def _windows(series: Series, window: int | float) -> tuple[np.ndarray, np.ndarra
     if len(sparse):
         k = sparse[0]
         samples = pluralize(int(end[k] - start[k]), "sample")
-        typical = DEGREE * series.median_step
+        typical = DEGREE * series.median_sample_interval
         fix = f"use a longer window; it needs {DEGREE + 1} samples, which typically span {typical:.3g} s"
         raise DataError([_window_problem(series, f"the window of {text} at {t[k]:.15g} s holds {samples}", fix)])
     return start, end

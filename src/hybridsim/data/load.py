@@ -8,7 +8,7 @@ from hybridsim.core.errors import DataError, Problem
 from hybridsim.core.messages import name_hint
 from hybridsim.data.assemble import OnInvalid, RecordingOptions, assemble_recording
 from hybridsim.data.channel import Channel
-from hybridsim.data.read import inspect_tables
+from hybridsim.data.read import read_tables
 from hybridsim.data.recording import Recording
 from hybridsim.data.table import Table
 
@@ -24,23 +24,23 @@ def load_recording(
     run: int | None = None,
     run_starts: str = "",
     on_nan: OnInvalid = "error",
-    on_disorder: OnInvalid = "error",
+    on_out_of_order: OnInvalid = "error",
 ) -> Recording:
     """Load the recording of one run.
 
     Args:
         path: the file, or several files of the same run.
         channels: the channels to load, with their columns.
-        time: time column of channels that do not name one; or, for a file without time stamps, the constant sampling
+        time: time column of channels that do not name one; or, for a file without time stamps, the constant sample
             interval.
-        time_unit: unit of all time columns, or of the sampling interval.
+        time_unit: unit of all time columns, or of the sample interval.
         name: name of the recording; by default the stem of the (first) file.
         group: group or topic of channels that do not name one; see `read_table`.
         run: index of the run in a file with several; see `read_table`.
-        run_starts: array with the first row of each run; see `read_table`.
+        run_starts: array with the first row of each run, followed by the total number of rows; see `read_table`.
         on_nan: `drop` drops samples of a channel whose value is missing or not finite, with a note in the recording's
             problems.
-        on_disorder: `drop` drops samples that are not later than all samples before them, with a note.
+        on_out_of_order: `drop` drops samples that are not later than all samples before them, with a note.
 
     Returns:
         The recording, with all warnings and notes in its `problems`.
@@ -48,7 +48,7 @@ def load_recording(
     Raises:
         DataError: the recording cannot be used; carries every error.
     """
-    options = RecordingOptions(time, time_unit, on_nan, on_disorder)
+    options = RecordingOptions(time, time_unit, on_nan, on_out_of_order)
     paths = [path] if isinstance(path, str | Path) else list(path)
     if not paths:
         raise ValueError("path is an empty list; give at least one file")
@@ -66,7 +66,7 @@ def load_recording(
         for key in product(candidates, [channel.group or group]):
             if key not in cache:
                 try:
-                    cache[key] = inspect_tables(key[0], group=key[1], run=run, run_starts=run_starts)[0]
+                    cache[key] = read_tables(key[0], group=key[1], run=run, run_starts=run_starts)[0]
                 except DataError as error:
                     problems += error.problems
                     cache[key] = None
@@ -86,7 +86,7 @@ def load_runs(
     group: str = "",
     run_starts: str = "",
     on_nan: OnInvalid = "error",
-    on_disorder: OnInvalid = "error",
+    on_out_of_order: OnInvalid = "error",
 ) -> list[Recording]:
     """Load every run of an NPZ, NPY or HDF5 file that holds several; they are named `name[0]`, `name[1]` and so on.
 
@@ -95,13 +95,13 @@ def load_runs(
     Raises:
         DataError: carries every error of every run.
     """
-    options = RecordingOptions(time, time_unit, on_nan, on_disorder)
+    options = RecordingOptions(time, time_unit, on_nan, on_out_of_order)
     if any(channel.group for channel in channels):
         raise ValueError(
             "all channels of a file with several runs must be in one group: pass group to load_runs, not to Channel"
         )
     recordings, problems = [], []
-    for k, table in enumerate(inspect_tables(path, group=group, run="all", run_starts=run_starts)):
+    for k, table in enumerate(read_tables(path, group=group, run="all", run_starts=run_starts)):
         tables = {channel.name: [table] for channel in channels}
         run_name = f"{name or Path(path).stem}[{k}]"
         try:

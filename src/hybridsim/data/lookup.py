@@ -14,16 +14,17 @@ def find_table(channel: Channel, tables: Sequence[Table]) -> Table | Problem:
     matches = [table for table in tables if channel.column in table.columns]
     if len(matches) == 1:
         return matches[0]
-    description = f"column {channel.column!r} of channel {channel.name!r}"
     if matches:
-        message = f"{description} is in several files: {name_list(table.file for table in matches)}"
+        files = name_list(table.file for table in matches)
+        message = f"column {channel.column!r}, which channel {channel.name!r} refers to, is in several files: {files}"
         return Problem(message, "specify the file in the channel", code="data.ambiguous", element=channel.column)
     for table in tables:
         problem = _unreadable_problem(channel.column, table)
         if problem is not None:
             return problem
     names = [name for table in tables for name in table.columns]
-    return _missing_column(f"there is no {description}", channel.column, names, tables)
+    message = f"there is no column {channel.column!r}, which channel {channel.name!r} refers to"
+    return _missing_column(message, channel.column, names, tables)
 
 
 def missing_time_problem(column: str, table: Table) -> Problem:
@@ -32,7 +33,7 @@ def missing_time_problem(column: str, table: Table) -> Problem:
     if problem is not None:
         return problem
     missing = _missing_column(f"there is no time column {column!r}", column, table.columns, [table])
-    alternatives = "name the time column with time=, or set time=0.001 for a constant sampling interval"
+    alternatives = "name the time column with time=, or set time=0.001 for a constant sample interval"
     return replace(missing, fix=f"{missing.fix}; {alternatives}" if missing.fix else alternatives)
 
 

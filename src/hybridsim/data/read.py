@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hybridsim.core.errors import DataError, Problem, Severity
-from hybridsim.core.messages import did_you_mean
+from hybridsim.core.messages import spelling_suggestion
 from hybridsim.data.arrays import RunSelection
 from hybridsim.data.read_csv import read_csv
 from hybridsim.data.read_hdf5 import read_hdf5
@@ -45,8 +45,8 @@ def read_table(path: str | Path, *, group: str = "", run: int | None = None, run
         path: the file.
         group: group of an HDF5 file or topic of an MCAP file; empty for all of them.
         run: index of the run, from 0, in an NPZ, NPY or HDF5 file that holds several.
-        run_starts: name of the array with the first row of each run, for runs that are concatenated; its last entry is
-            the end of the last run. Empty for arrays of shape (runs, samples) or (runs, samples, columns).
+        run_starts: name of the array with the first row of each run, followed by the total number of rows, for runs
+            that are concatenated. Empty for arrays of shape (runs, samples) or (runs, samples, columns).
 
     Returns:
         The table. Names that are not numeric columns are in its `unreadable`.
@@ -54,14 +54,14 @@ def read_table(path: str | Path, *, group: str = "", run: int | None = None, run
     Raises:
         DataError: the file cannot be read.
     """
-    table = inspect_tables(path, group=group, run=run, run_starts=run_starts)[0]
+    table = read_tables(path, group=group, run=run, run_starts=run_starts)[0]
     errors = [problem for problem in table.problems if problem.severity is Severity.ERROR]
     if errors:
         raise DataError(errors)
     return table
 
 
-def inspect_tables(
+def read_tables(
     path: str | Path, *, group: str = "", run: RunSelection = None, run_starts: str = ""
 ) -> Sequence[Table]:
     """Tables of a file: one, or with `run="all"` one per run. Takes the arguments of `read_table`.
@@ -149,4 +149,4 @@ def _missing_file_fix(path: Path) -> str:
         names = [entry.name for entry in path.parent.iterdir()]
     except OSError:
         return f"the folder {str(path.parent)!r} does not exist either; check the path"
-    return did_you_mean(path.name, names) or "check the path"
+    return spelling_suggestion(path.name, names) or "check the path"

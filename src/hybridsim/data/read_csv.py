@@ -15,8 +15,8 @@ import numpy as np
 
 from hybridsim.core.errors import DataError, Problem
 from hybridsim.core.messages import name_list
+from hybridsim.data.csv_cell_reader import CsvCellReader
 from hybridsim.data.csv_cells import detect_delimiter, is_text, split_cells
-from hybridsim.data.csv_diagnostics import CsvDiagnostics
 from hybridsim.data.table import Table
 
 BLOCK_LINES = 20_000
@@ -31,28 +31,28 @@ def read_csv(path: Path) -> Table:
     """
     _reject_binary_file(path)
     lines = _LineReader(path)
-    first_number, first = lines.first()
+    first_number, first = lines.read_first_line()
     second = lines.peek()
     delimiter = detect_delimiter(first, second)
     cells = split_cells(first, delimiter)
     names, has_header = _column_names(cells, lines.comment, delimiter)
     if not has_header:
         lines.put_back(first_number, first)
-    diagnostics = CsvDiagnostics(str(path), names, delimiter)
-    blocks = [_read_block(texts, numbers, delimiter, diagnostics) for texts, numbers in lines.blocks()]
+    cell_reader = CsvCellReader(str(path), names, delimiter)
+    blocks = [_read_block(texts, numbers, delimiter, cell_reader) for texts, numbers in lines.blocks()]
     if not blocks:
         fix = "check whether the recording was stopped before its first sample"
         raise DataError([Problem("the file has a header but no rows", fix, str(path), code="data.empty")])
     values = np.ascontiguousarray(np.concatenate(blocks).T)
-    unreadable = diagnostics.column_problems()
+    unreadable = cell_reader.column_problems()
     return Table(
         {name: values[k] for k, name in enumerate(names) if name not in unreadable},
         str(path),
         first_row=lines.first_row,
         row_format="line {}",
-        skipped_lines=np.array(sorted([*lines.skipped, *diagnostics.ragged_lines]), dtype=int),
+        skipped_lines=np.array(sorted([*lines.skipped, *cell_reader.ragged_lines]), dtype=int),
         unreadable=unreadable,
-        problems=diagnostics.file_problems(),
+        problems=cell_reader.file_problems(),
     )
 
 
@@ -90,8 +90,8 @@ class _LineReader:
     def _problem(self, message: str, fix: str) -> Problem:
         return Problem(message, fix, str(self._path), code="data.format")
 
-    def first(self) -> tuple[int, str]:
-        """The first line that is neither blank nor a comment."""
+    def read_first_line(self) -> tuple[int, str]:
+        """Number and text of the first line that is neither blank nor a comment."""
         for line in self._raw:
             self._number += 1
             if _is_comment(line):
@@ -152,25 +152,25 @@ def _column_names(first: Sequence[str], comment: str, delimiter: str) -> tuple[l
     return indices, False
 
 
-def _read_block(texts: list[str], numbers: Sequence[int], delimiter: str, diagnostics: CsvDiagnostics) -> np.ndarray:
+def _read_block(texts: list[str], numbers: Sequence[int], delimiter: str, cell_reader: CsvCellReader) -> np.ndarray:
     """Values of a block of rows (rows, columns); NaN in columns that hold text."""
-    count, numeric = len(diagnostics.names), diagnostics.numeric_columns()
+    count, numeric = len(cell_reader.names), cell_reader.numeric_columns()
     is_whitespace_delimited = delimiter == " "
     # with usecols, NumPy does not check the number of cells per row
     is_partial = len(numeric) < count
     if is_partial and (
         is_whitespace_delimited or not numeric or any(line.count(delimiter) != count - 1 for line in texts)
     ):
-        return diagnostics.read_rows(texts, numbers)
+        return cell_reader.read_rows(texts, numbers)
     try:
         columns = numeric if is_partial else None
         values = np.loadtxt(
             texts, delimiter=None if is_whitespace_delimited else delimiter, comments=None, ndmin=2, usecols=columns
         )
     except ValueError:
-        return diagnostics.read_rows(texts, numbers)
+        return cell_reader.read_rows(texts, numbers)
     if values.shape[1] != len(numeric):
-        return diagnostics.read_rows(texts, numbers)
+        return cell_reader.read_rows(texts, numbers)
     block = np.full((len(values), count), np.nan)
     block[:, numeric] = values
     return block

@@ -18,7 +18,7 @@ def read_hdf5(path: Path, group: str = "", run: RunSelection = None, run_starts:
         group: path of the group; empty for the whole file. Column `angles[0]` of group `trial_3` is column
             `trial_3/angles[0]` of the whole file.
         run: selected run.
-        run_starts: name of the array with the first row of each run.
+        run_starts: name of the array with the first row of each run, followed by the total number of rows.
 
     Raises:
         DataError: the file is damaged, or has no such group or run.

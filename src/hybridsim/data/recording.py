@@ -25,7 +25,7 @@ class Recording:
     """Name of the run that this recording is a segment of; empty for a whole run."""
 
     @property
-    def run(self) -> str:
+    def run_name(self) -> str:
         """Name of the whole run, also for a segment of it."""
         return self.segment_of or self.name
 
@@ -37,7 +37,7 @@ class Recording:
         channels: Mapping[str, np.ndarray],
         *,
         on_nan: Literal["error", "drop"] = "error",
-        on_disorder: Literal["error", "drop"] = "error",
+        on_out_of_order: Literal["error", "drop"] = "error",
     ) -> "Recording":
         """Recording of arrays in memory, in SI units, with the same checks as for a file.
 
@@ -46,7 +46,7 @@ class Recording:
             t: time stamps of the samples [s].
             channels: samples by channel name.
             on_nan: see `load_recording`.
-            on_disorder: see `load_recording`.
+            on_out_of_order: see `load_recording`.
 
         Raises:
             DataError: the arrays cannot be used; carries every error.
@@ -54,7 +54,7 @@ class Recording:
         # circular: assemble needs this class
         from hybridsim.data.assemble import recording_from_arrays
 
-        return recording_from_arrays(name, t, channels, on_nan, on_disorder)
+        return recording_from_arrays(name, t, channels, on_nan, on_out_of_order)
 
     @property
     def start(self) -> float:

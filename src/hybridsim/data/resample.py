@@ -11,7 +11,8 @@ from hybridsim.data.series import Series
 Interpolation = Literal["linear", "hold", "cubic"]
 """Linear interpolation; zero-order hold, as for commands; or a cubic spline."""
 TIME_TOLERANCE = 1e-6
-"""Tolerance outside the series, as a fraction of the median step: accumulated steps are subject to rounding."""
+"""Tolerance outside the series, as a fraction of the median sample interval: accumulated times are subject to
+rounding."""
 
 
 def resample(series: Series, t, kind: Interpolation = "linear") -> Float[np.ndarray, " m"]:
@@ -29,7 +30,7 @@ def resample(series: Series, t, kind: Interpolation = "linear") -> Float[np.ndar
         raise ValueError(f"kind must be one of {', '.join(get_args(Interpolation))}, not {kind!r}")
     times = np.asarray(t, dtype=float)
     first, last = series.t[0], series.t[-1]
-    slack = TIME_TOLERANCE * series.median_step
+    slack = TIME_TOLERANCE * series.median_sample_interval
     # negated so that NaN counts as outside
     outside = ~((times >= first - slack) & (times <= last + slack))
     if outside.any():

@@ -9,7 +9,7 @@ from hybridsim.core.messages import pluralize
 from hybridsim.data.recording import Recording
 
 
-def segments(recording: Recording, *, longest_gap: float) -> list[Recording]:
+def segments(recording: Recording, *, max_sample_interval: float) -> list[Recording]:
     """Segments of a recording in which no series has a gap.
 
     Segments are named `name.0`, `name.1` and so on; a recording without gaps is returned unchanged. Segments in which a
@@ -17,14 +17,14 @@ def segments(recording: Recording, *, longest_gap: float) -> list[Recording]:
 
     Args:
         recording: recording to split.
-        longest_gap: longest time between two samples that does not count as a gap [s].
+        max_sample_interval: longest time between consecutive samples of a segment [s]; a longer one splits the run.
 
     Raises:
         DataError: no segment is long enough.
     """
-    if not longest_gap > 0.0:
-        raise ValueError(f"longest_gap must be positive, not {longest_gap}")
-    intervals = _intervals_without_gaps(recording, longest_gap)
+    if not max_sample_interval > 0.0:
+        raise ValueError(f"max_sample_interval must be positive, not {max_sample_interval}")
+    intervals = _intervals_without_gaps(recording, max_sample_interval)
     if len(intervals) == 1:
         return [recording]
     slices, dropped = [], []
@@ -35,24 +35,25 @@ def segments(recording: Recording, *, longest_gap: float) -> list[Recording]:
             dropped.append((start, end))
     if not slices:
         message = (
-            f"gaps of more than {longest_gap:g} s leave no segment of {recording.name!r} with 2 samples of each series"
+            f"gaps of more than {max_sample_interval:g} s leave no segment of {recording.name!r} with 2 samples of "
+            "each series"
         )
-        raise DataError([Problem(message, "allow longer gaps", code="data.gap", element=recording.name)])
+        raise DataError([Problem(message, "raise max_sample_interval", code="data.gap", element=recording.name)])
     # the segments end at the gaps, so warnings about gaps no longer apply
     notes = tuple(problem for problem in recording.problems if problem.code != "data.gap")
     notes += (_dropped_note(recording.name, dropped),) if dropped else ()
     return [
-        replace(segment, name=f"{recording.name}.{k}", problems=notes, segment_of=recording.run)
+        replace(segment, name=f"{recording.name}.{k}", problems=notes, segment_of=recording.run_name)
         for k, segment in enumerate(slices)
     ]
 
 
-def _intervals_without_gaps(recording: Recording, longest_gap: float) -> list[tuple[float, float]]:
+def _intervals_without_gaps(recording: Recording, max_sample_interval: float) -> list[tuple[float, float]]:
     """Time intervals in which no series has a gap."""
     gaps = []
     for series in recording.series.values():
-        long_steps = np.flatnonzero(np.diff(series.t) > longest_gap)
-        gaps += [(float(series.t[k]), float(series.t[k + 1])) for k in long_steps]
+        long = np.flatnonzero(np.diff(series.t) > max_sample_interval)
+        gaps += [(float(series.t[k]), float(series.t[k + 1])) for k in long]
     start = min(float(series.t[0]) for series in recording.series.values())
     end = max(float(series.t[-1]) for series in recording.series.values())
     intervals = []

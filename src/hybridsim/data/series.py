@@ -45,6 +45,6 @@ class Series:
         return len(self.t)
 
     @property
-    def median_step(self) -> float:
-        """Median time between samples [s]."""
+    def median_sample_interval(self) -> float:
+        """Median time between consecutive samples [s]."""
         return float(np.median(np.diff(self.t)))

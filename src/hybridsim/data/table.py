@@ -28,8 +28,8 @@ class Table:
     sha256: str = ""
     """SHA-256 of the file's bytes."""
     first_row: int = 1
-    """User-facing number of the first row: its line in a text file; of arrays, 1 in a file and 0 in memory;
-    larger for a later run of a concatenated file."""
+    """Number of the first row in messages: its line in a text file, 1 for arrays from a file, 0 for arrays in memory;
+    larger for later runs of a concatenated file."""
     row_format: str = "row {}"
     """Format of a row number in messages."""
     skipped_lines: Int[np.ndarray, " k"] = field(default_factory=_no_skipped_lines)
@@ -40,7 +40,7 @@ class Table:
     """Problems of the file as a whole."""
 
     def row_number(self, index: int) -> int:
-        """User-facing number of the row with this index."""
+        """Number of the row with this index in messages."""
         rows_before = self.skipped_lines - self.first_row - np.arange(len(self.skipped_lines))
         return self.first_row + index + int(np.searchsorted(rows_before, index, side="right"))
 

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from hybridsim.core.errors import Problem
-from hybridsim.core.messages import did_you_mean, name_list
+from hybridsim.core.messages import name_list, spelling_suggestion
 
 STANDARD_GRAVITY = 9.80665
 """Standard acceleration of gravity [m/s²]."""
@@ -79,7 +79,7 @@ def find_unit(name: str, element: str, quantity: str = "") -> Unit | Problem:
     """
     if name not in UNITS:
         known = f"units are {', '.join(filter(None, UNITS))}; for others use the channel's scale"
-        fix = " ".join(filter(None, [did_you_mean(name, UNITS), known]))
+        fix = " ".join(filter(None, [spelling_suggestion(name, UNITS), known]))
         return Problem(f"unit {name!r} of {element!r} is unknown", fix, code="data.unit", element=element)
     if quantity and UNITS[name].quantity != quantity:
         return Problem(

@@ -15,17 +15,18 @@ import numpy as np
 from hybridsim.io.mjcf.read_node import mujoco_module
 
 MODEL = Path(__file__).with_name("arm.xml")
-RATE, SUBSTEPS, SECONDS = 200.0, 20, 5.0
+RATE, SUBSTEPS, DURATION = 200.0, 20, 5.0
 """Sampling rate [Hz], MuJoCo steps per sample, and duration of a run [s]."""
 NOISE = 5e-4
 """Standard deviation of the encoder noise [rad]."""
 MASS_FACTORS = {"upper": 1.12, "lower": 0.91}
 """Ratios of the true masses and inertias to those of the file."""
-COULOMB, BREAKAWAY, STRIBECK, WIDTH = (0.025, 0.012), (0.030, 0.016), 0.4, 0.05
-"""Coulomb friction and additional Stribeck friction [N·m] of shoulder and elbow; Stribeck and regularisation velocity
-[rad/s]."""
+COULOMB_FRICTION, STRIBECK_FRICTION = (0.025, 0.012), (0.030, 0.016)
+"""Coulomb friction of shoulder and elbow, and Stribeck friction, which is added to it [N·m]."""
+STRIBECK_VELOCITY, FRICTION_WIDTH = 0.4, 0.05
+"""Stribeck velocity and regularisation velocity [rad/s]."""
 DAMPING = (0.004, 0.002)
-"""Viscous friction of shoulder and elbow [N·m·s/rad]."""
+"""Viscous damping of shoulder and elbow [N·m·s/rad]."""
 DRAG = 0.35
 """Drag force per length and squared speed [N·s²/m³]."""
 LENGTH = 0.30
@@ -51,7 +52,7 @@ def main() -> None:
         )
 
 
-def record(angles: tuple[float, float], seed: int, seconds: float = SECONDS) -> np.ndarray:
+def record(angles: tuple[float, float], seed: int, duration: float = DURATION) -> np.ndarray:
     """Record a run: time, both angles with noise, and the commanded torque, one row per sample."""
     mujoco = mujoco_module()
     spec = mujoco.MjSpec.from_file(str(MODEL))
@@ -68,7 +69,7 @@ def record(angles: tuple[float, float], seed: int, seconds: float = SECONDS) -> 
     rng = np.random.default_rng(seed)
     frequencies, phases = rng.uniform(0.4, 2.0, 3), rng.uniform(0.0, 2.0 * np.pi, 3)
     rows = []
-    for k in range(round(seconds * RATE) + 1):
+    for k in range(round(duration * RATE) + 1):
         t = k / RATE
         torque = 0.06 * np.sin(2.0 * np.pi * frequencies * t + phases).sum()
         rows.append([t, *(data.qpos + rng.normal(0.0, NOISE, 2)), round(torque, 4)])
@@ -83,8 +84,8 @@ def unmodelled_torques(model, data) -> np.ndarray:
     """Joint torques that the model file lacks: friction, and air drag on the lower link."""
     mujoco = mujoco_module()
     v = data.qvel
-    dry = np.array(COULOMB) + np.array(BREAKAWAY) * np.exp(-np.square(v / STRIBECK))
-    torque = -dry * np.tanh(v / WIDTH) - np.array(DAMPING) * v
+    dry = np.array(COULOMB_FRICTION) + np.array(STRIBECK_FRICTION) * np.exp(-np.square(v / STRIBECK_VELOCITY))
+    torque = -dry * np.tanh(v / FRICTION_WIDTH) - np.array(DAMPING) * v
     body, segments = model.body("lower").id, 6
     R = data.xmat[body].reshape(3, 3)
     for s in (np.arange(segments) + 0.5) / segments * LENGTH:

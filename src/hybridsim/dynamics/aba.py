@@ -30,7 +30,8 @@ def forward_dynamics(
         model: the mechanism.
         q: coordinates.
         qd: velocities.
-        tau: joint torques or forces; those of the model's springs, dampers and limits are not added.
+        tau: joint torques or forces; passive ones of the model (springs, damping, dry friction, limit stops) are not
+            added.
         F_ext: wrench on each body at its origin, in the body frame [N·m, N].
     """
     kin, tau = kinematics(model, q, qd), require_v(model, "tau", tau)
@@ -42,7 +43,7 @@ def forward_dynamics(
 def articulated_body_algorithm(
     model: Model, kin: Kinematics, inertia: RigidInertia, bias: Float[AnyArray, "nb 6"], tau: Tau
 ) -> Qdd:
-    """Joint accelerations from body inertias, bias forces minus external wrenches, and joint torques.
+    """Joint accelerations from body inertias, bias wrenches minus external wrenches, and joint torques.
 
     The recursion is not differentiated. Derivatives follow from the implicit function theorem for τ = ID(qdd): the
     tangent of qdd is M⁻¹ times the tangent of τ − ID at fixed qdd, which is far cheaper and reuses the factors of M

@@ -6,7 +6,7 @@ Examples:
     Actuation(TransportDelay(0.008), FirstOrderLag(0.01), AffineActuator(), ForceRange())    delayed and filtered
 
 The input of the first stage is the command `u`, the output of the last one the actuator force. Stages receive position
-and velocity on the actuator side of the gear. The internal state of a stage (lag, delay, spring) is updated only in
+and velocity of the joints, times the gear ratio. The internal state of a stage (lag, delay, spring) is updated only in
 `advance`, once per time step, so that all stages of RK4 use the same internal state.
 """
 
@@ -30,8 +30,8 @@ PerActuator = float | Float[AnyArray, ""] | Float[AnyArray, " nu"]
 """One value for all actuators, or one each."""
 
 
-class MotorState(NamedTuple):
-    """Position and velocity of the actuated joints, on the actuator side of the gear."""
+class ActuatorMotion(NamedTuple):
+    """Position and velocity of the actuated joints, times the gear ratio."""
 
     position: Signal
     """[rad or m]"""
@@ -45,40 +45,40 @@ class AbstractStage(eqx.Module):
     def check(self, dt: Scalar) -> None:
         """Raise if the stage does not support this time step [s]; not called with traced values."""
 
-    def initial_state(self, motor: MotorState) -> Any:
+    def initial_state(self, motion: ActuatorMotion) -> Any:
         """Initial internal state, for actuators at this position and velocity."""
-        del motor
+        del motion
         return None
 
     @abc.abstractmethod
-    def output(self, model: Model, signal: Signal, motor: MotorState, aux: Any, dt: Scalar) -> Signal:
+    def output(self, model: Model, signal: Signal, motion: ActuatorMotion, aux: Any, dt: Scalar) -> Signal:
         """Output signal of the stage."""
 
-    def advance(self, model: Model, signal: Signal, motor: MotorState, aux: Any, dt: Scalar) -> Any:
+    def advance(self, model: Model, signal: Signal, motion: ActuatorMotion, aux: Any, dt: Scalar) -> Any:
         """Internal state after a time step with constant input `signal`."""
-        del model, signal, motor, dt
+        del model, signal, motion, dt
         return aux
 
 
 class ControlRange(AbstractStage):
     """Clips commands to the control range of the model."""
 
-    def output(self, model, signal, motor, aux, dt):
+    def output(self, model, signal, motion, aux, dt):
         return clamp(signal, model.actuator.control_lower, model.actuator.control_upper)
 
 
 class AffineActuator(AbstractStage):
     """Affine actuator of the model, gain and bias: force, position servo or velocity servo."""
 
-    def output(self, model, signal, motor, aux, dt):
+    def output(self, model, signal, motion, aux, dt):
         bias = model.actuator.bias
-        return model.actuator.gain * signal + bias[:, 0] + bias[:, 1] * motor.position + bias[:, 2] * motor.velocity
+        return model.actuator.gain * signal + bias[:, 0] + bias[:, 1] * motion.position + bias[:, 2] * motion.velocity
 
 
 class ForceRange(AbstractStage):
     """Clips forces to the force range of the model."""
 
-    def output(self, model, signal, motor, aux, dt):
+    def output(self, model, signal, motion, aux, dt):
         return clamp(signal, model.actuator.force_lower, model.actuator.force_upper)
 
 
@@ -90,8 +90,8 @@ class PDServo(AbstractStage):
     kd: PerActuator = eqx.field(converter=as_floats)
     """Damping [N·m·s/rad or N·s/m]."""
 
-    def output(self, model, signal, motor, aux, dt):
-        return self.kp * (signal - motor.position) - self.kd * motor.velocity
+    def output(self, model, signal, motion, aux, dt):
+        return self.kp * (signal - motion.position) - self.kd * motion.velocity
 
 
 class Saturation(AbstractStage):
@@ -100,7 +100,7 @@ class Saturation(AbstractStage):
     limit: PerActuator = eqx.field(converter=as_floats)
     """Largest magnitude, in the unit of the signal."""
 
-    def output(self, model, signal, motor, aux, dt):
+    def output(self, model, signal, motion, aux, dt):
         return clamp(signal, -jnp.asarray(self.limit), self.limit)
 
 
@@ -112,9 +112,9 @@ class TorqueSpeedLimit(AbstractStage):
     no_load_speed: PerActuator = eqx.field(converter=as_floats)
     """[rad/s or m/s]"""
 
-    def output(self, model, signal, motor, aux, dt):
-        forward = clamp(self.stall_force * (1.0 - motor.velocity / self.no_load_speed), 0.0, self.stall_force)
-        backward = clamp(self.stall_force * (1.0 + motor.velocity / self.no_load_speed), 0.0, self.stall_force)
+    def output(self, model, signal, motion, aux, dt):
+        forward = clamp(self.stall_force * (1.0 - motion.velocity / self.no_load_speed), 0.0, self.stall_force)
+        backward = clamp(self.stall_force * (1.0 + motion.velocity / self.no_load_speed), 0.0, self.stall_force)
         return clamp(signal, -backward, forward)
 
 
@@ -124,13 +124,13 @@ class FirstOrderLag(AbstractStage):
     time_constant: PerActuator = eqx.field(converter=as_floats)
     """[s]"""
 
-    def initial_state(self, motor):
-        return np.zeros(motor.position.shape)
+    def initial_state(self, motion):
+        return np.zeros(motion.position.shape)
 
-    def output(self, model, signal, motor, aux, dt):
+    def output(self, model, signal, motion, aux, dt):
         return aux
 
-    def advance(self, model, signal, motor, aux, dt):
+    def advance(self, model, signal, motion, aux, dt):
         # with a time constant of zero the signal is reached after one step; the derivative is zero, not NaN
         is_instant = self.time_constant <= 0.0
         decay = jnp.where(is_instant, jnp.inf, dt / jnp.where(is_instant, 1.0, self.time_constant))
@@ -155,10 +155,10 @@ class TransportDelay(AbstractStage):
                 "steps; increase samples of TransportDelay"
             )
 
-    def initial_state(self, motor):
-        return np.zeros((self.samples, *motor.position.shape))
+    def initial_state(self, motion):
+        return np.zeros((self.samples, *motion.position.shape))
 
-    def output(self, model, signal, motor, aux, dt):
+    def output(self, model, signal, motion, aux, dt):
         # row 0 is the current signal, row k the signal k steps ago
         samples = jnp.concatenate([signal[None], aux])
         delay_steps = clamp(jnp.broadcast_to(jnp.asarray(self.delay) / dt, signal.shape), 0.0, self.samples)
@@ -166,7 +166,7 @@ class TransportDelay(AbstractStage):
         weights = jnp.maximum(1.0 - jnp.abs(delay_steps[None] - np.arange(self.samples + 1.0)[:, None]), 0.0)
         return jnp.sum(weights * samples, axis=0)
 
-    def advance(self, model, signal, motor, aux, dt):
+    def advance(self, model, signal, motion, aux, dt):
         return jnp.concatenate([signal[None], aux[:-1]])
 
 
@@ -180,22 +180,23 @@ class SeriesElastic(AbstractStage):
     rotor_inertia: PerActuator = eqx.field(converter=as_floats)
     """[kg·m² or kg]"""
 
-    def initial_state(self, motor):
+    def initial_state(self, motion):
         # the spring is relaxed and the rotor moves with the joint
-        return as_floats(motor)
+        return as_floats(motion)
 
-    def output(self, model, signal, motor, aux, dt):
-        position, speed = aux
-        return self.stiffness * (position - motor.position) + self.damping * (speed - motor.velocity)
+    def output(self, model, signal, motion, aux, dt):
+        rotor_position, rotor_velocity = aux
+        return self.stiffness * (rotor_position - motion.position) + self.damping * (rotor_velocity - motion.velocity)
 
-    def advance(self, model, signal, motor, aux, dt):
+    def advance(self, model, signal, motion, aux, dt):
         # implicit in the rotor motion, explicit in the joint motion: stable for a light rotor, but k dt² must be well
         # below the apparent inertia of the joint
-        position, speed = aux
-        force = signal - self.output(model, signal, motor, aux, dt) - dt * self.stiffness * (speed - motor.velocity)
+        rotor_position, rotor_velocity = aux
+        force = signal - self.output(model, signal, motion, aux, dt)
+        force = force - dt * self.stiffness * (rotor_velocity - motion.velocity)
         inertia = self.rotor_inertia + dt * self.damping + dt**2 * self.stiffness
-        new_speed = speed + dt * force / inertia
-        return jnp.stack([position + dt * new_speed, new_speed])
+        new_velocity = rotor_velocity + dt * force / inertia
+        return jnp.stack([rotor_position + dt * new_velocity, new_velocity])
 
 
 class Actuation(eqx.Module):
@@ -224,7 +225,7 @@ class Actuation(eqx.Module):
         topology, joints = model.topology, model.actuator.joints
         position = model.actuator.gear * q[np.array([topology.q_slices[j][0] for j in joints], dtype=int)]
         velocity = model.actuator.gear * qd[np.array([topology.v_slices[j][0] for j in joints], dtype=int)]
-        return tuple(stage.initial_state(MotorState(position, velocity)) for stage in self.stages)
+        return tuple(stage.initial_state(ActuatorMotion(position, velocity)) for stage in self.stages)
 
     def torques(self, model: Model, q: Q, qd: Qd, u: Control, aux: tuple, dt: Scalar) -> Tau:
         """Joint torques or forces of all actuators [N·m or N], clipped to the effort limits of the joints."""
@@ -233,10 +234,10 @@ class Actuation(eqx.Module):
                 f"state.aux has internal states of {len(aux)} actuator stages; this simulator has {len(self.stages)} "
                 "stages: create the state with its initial_state(q, qd)"
             )
-        motor = _motor_state(model, q, qd)
+        motion = _actuator_motion(model, q, qd)
         signal = u
         for stage, stage_aux in zip(self.stages, aux, strict=True):
-            signal = stage.output(model, signal, motor, stage_aux, dt)
+            signal = stage.output(model, signal, motion, stage_aux, dt)
         tree_tau = (model.actuator.gear * signal) @ _selection_matrix(model)
         return reduce_tau(model, clamp(tree_tau, -model.joint.effort_limit, model.joint.effort_limit))
 
@@ -244,24 +245,24 @@ class Actuation(eqx.Module):
         """Internal states of all stages one time step later."""
         if all(stage_aux is None for stage_aux in aux):
             return aux
-        motor = _motor_state(model, q, qd)
+        motion = _actuator_motion(model, q, qd)
         signal, new_aux = u, []
         for stage, stage_aux in zip(self.stages, aux, strict=True):
-            new_aux.append(stage.advance(model, signal, motor, stage_aux, dt))
-            signal = stage.output(model, signal, motor, stage_aux, dt)
+            new_aux.append(stage.advance(model, signal, motion, stage_aux, dt))
+            signal = stage.output(model, signal, motion, stage_aux, dt)
         return tuple(new_aux)
 
 
-def _motor_state(model: Model, q: Q, qd: Qd) -> MotorState:
+def _actuator_motion(model: Model, q: Q, qd: Qd) -> ActuatorMotion:
     selection = _selection_matrix(model).T
     position = scalar_positions(model, expand_q(model, q)) @ selection
     velocity = expand_v(model, qd) @ selection
-    return MotorState(model.actuator.gear * position, model.actuator.gear * velocity)
+    return ActuatorMotion(model.actuator.gear * position, model.actuator.gear * velocity)
 
 
 def _selection_matrix(model: Model) -> np.ndarray:
     """Selection matrix from degrees of freedom of the tree (columns) to actuators (rows)."""
-    selection = np.zeros((model.nu, model.topology.mv))
+    selection = np.zeros((model.nu, model.topology.tree_nv))
     for row, joint in enumerate(model.actuator.joints):
         selection[row, model.topology.tree_v_slices[joint][0]] = 1.0
     return selection

@@ -23,11 +23,11 @@ class ArticulatedFactors(eqx.Module):
 
     IA: ArticulatedInertia
     """Articulated-body inertia of each body; of a body on a free joint, including the armature."""
-    U: Float[AnyArray, "mv 6"]
-    """IA S: wrench on the body per unit joint acceleration."""
-    K: Float[AnyArray, "mv 6"]
-    """D⁻¹ U with D = Sᵀ IA S plus the armature."""
-    D: Float[AnyArray, "mv 3"]
+    U: Float[AnyArray, "tree_nv 6"]
+    """S IA: wrench on the body per unit joint acceleration, one row per degree of freedom."""
+    K: Float[AnyArray, "tree_nv 6"]
+    """D⁻¹ U with D = S IA Sᵀ plus the armature."""
+    D_factors: Float[AnyArray, "tree_nv 3"]
     """1/D for a joint with one degree of freedom, rows of D for one with three."""
 
 
@@ -45,47 +45,47 @@ def articulated_factors(model: Model, kin: Kinematics, inertia: RigidInertia) ->
         D = U @ S.T + jnp.diag(armature)
         if n == 1:
             inverse = 1.0 / D
-            K, D = inverse * U, jnp.concatenate([inverse, np.zeros((1, 2))], axis=1)
+            K, D_factors = inverse * U, jnp.concatenate([inverse, np.zeros((1, 2))], axis=1)
             # along the joint axis only the armature resists
             projected = IA.subtract_outer(U, K).with_axis_wrench(S[0], armature * inverse[0] * U[0])
-            return projected.transform(X_PB), IA, (U, K, D)
+            return projected.transform(X_PB), IA, (U, K, D_factors)
         else:
             K = symmetric_solve_3(D, U) if n == 3 else U
-            D = D.reshape(n, 3)
-        return IA.subtract_outer(U, K).transform(X_PB), IA, (U, K, D)
+            D_factors = D.reshape(n, 3)
+        return IA.subtract_outer(U, K).transform(X_PB), IA, (U, K, D_factors)
 
     body_inertia = jax.vmap(articulated_inertia)(inertia)
     dofs = (kin.S, jnp.asarray(model.joint.armature))
-    IA, (U, K, D) = leaves_to_root(model.topology, propagate, body_inertia, kin.X_PB, dofs)
-    return ArticulatedFactors(IA, U, K, D)
+    IA, (U, K, D_factors) = leaves_to_root(model.topology, propagate, body_inertia, kin.X_PB, dofs)
+    return ArticulatedFactors(IA, U, K, D_factors)
 
 
 def apply_mass_inverse(
-    model: Model, kin: Kinematics, factors: ArticulatedFactors, torque: Float[AnyArray, " mv"]
+    model: Model, kin: Kinematics, factors: ArticulatedFactors, torque: Float[AnyArray, " tree_nv"]
 ) -> Qdd:
     """M⁻¹ times a torque."""
     return forward_pass(model, kin, factors, backward_pass(model, kin, factors, torque))
 
 
 def backward_pass(
-    model: Model, kin: Kinematics, factors: ArticulatedFactors, torque: Float[AnyArray, " mv"]
-) -> Float[AnyArray, " mv"]:
+    model: Model, kin: Kinematics, factors: ArticulatedFactors, torque: Float[AnyArray, " tree_nv"]
+) -> Float[AnyArray, " tree_nv"]:
     """D⁻¹ u, from the leaves to the root, where u = τ − S pA is the joint torque minus the projected bias force."""
 
     def propagate(pA, body, dofs):
-        (X_PB, IA), (S, torque, U, D) = body, dofs
+        (X_PB, IA), (S, torque, U, D_factors) = body, dofs
         u, n = torque - S @ pA, S.shape[0]
         if n == 6:
             return pA, None, IA.solve(u)
-        k = D[:, 0] * u if n == 1 else symmetric_solve_3(D, u) if n == 3 else u
+        k = D_factors[:, 0] * u if n == 1 else symmetric_solve_3(D_factors, u) if n == 3 else u
         return X_PB.force(pA + k @ U), None, k
 
     forces = np.zeros((model.nb, 6))
-    dofs = (kin.S, torque, factors.U, factors.D)
+    dofs = (kin.S, torque, factors.U, factors.D_factors)
     return leaves_to_root(model.topology, propagate, forces, (kin.X_PB, factors.IA), dofs)[1]
 
 
-def forward_pass(model: Model, kin: Kinematics, factors: ArticulatedFactors, k: Float[AnyArray, " mv"]) -> Qdd:
+def forward_pass(model: Model, kin: Kinematics, factors: ArticulatedFactors, k: Float[AnyArray, " tree_nv"]) -> Qdd:
     """Joint accelerations k − K a, from the root to the leaves, where a is the acceleration of the parent."""
 
     def accelerate(a_parent, X_PB, dofs):

@@ -1,7 +1,7 @@
 """Mass matrix by the composite-rigid-body algorithm (Featherstone 2008, table 6.2).
 
-The composite inertia of the subtree of a joint times the motion subspace of the joint is a force; propagated to the
-root, its projections on the motion subspaces of the joints on the path are a column of the mass matrix.
+A joint's motion subspace times the composite inertia of its subtree is a force. It is propagated to the root; its
+projections onto the motion subspaces along the path are one column of the mass matrix.
 """
 
 import jax
@@ -32,7 +32,7 @@ def reduced_mass_matrix(model: Model, kin: Kinematics, inertia: RigidInertia) ->
     return G.T @ M @ G
 
 
-def tree_mass_matrix(model: Model, kin: Kinematics, inertia: RigidInertia) -> Float[AnyArray, "mv mv"]:
+def tree_mass_matrix(model: Model, kin: Kinematics, inertia: RigidInertia) -> Float[AnyArray, "tree_nv tree_nv"]:
     """Mass matrix of the tree, with mimic joints as independent joints."""
     topology = model.topology
 
@@ -41,8 +41,8 @@ def tree_mass_matrix(model: Model, kin: Kinematics, inertia: RigidInertia) -> Fl
         F = F + unit_rows.T @ jax.vmap(lambda s: I * s)(S)
         return (I.transform(X_PB), jax.vmap(X_PB.force)(F)), None, S @ F.T
 
-    forces = np.zeros((model.nb, topology.mv, 6))
-    dof_rows = (kin.S, np.eye(topology.mv))
+    forces = np.zeros((model.nb, topology.tree_nv, 6))
+    dof_rows = (kin.S, np.eye(topology.tree_nv))
     M = leaves_to_root(topology, propagate, (inertia, forces), kin.X_PB, dof_rows)[1]
     upper = np.triu(np.ones(M.shape, dtype=bool))
     return jnp.where(upper, M, M.T) + jnp.diag(jnp.asarray(model.joint.armature))

@@ -1,4 +1,4 @@
-"""Spatial inertias and bias forces of the bodies."""
+"""Spatial inertias and bias wrenches of the bodies."""
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +8,7 @@ from jaxtyping import Float
 from hybridsim.core.types import AnyArray
 from hybridsim.dynamics.kinematics import Kinematics
 from hybridsim.model import joints
-from hybridsim.model.joints import JointType
+from hybridsim.model.joints import ElementaryJointType
 from hybridsim.model.model import Model
 from hybridsim.spatial.inertia import RigidInertia, rigid_inertia
 
@@ -23,17 +23,19 @@ def bias_wrenches(inertia: RigidInertia, kin: Kinematics) -> Float[AnyArray, "nb
     return jax.vmap(lambda I, V: I.bias_wrench(V[:3]))(inertia, kin.V_WB_B)
 
 
-def armature_bias(model: Model, kin: Kinematics) -> Float[AnyArray, " mv"]:
+def armature_bias(model: Model, kin: Kinematics) -> Float[AnyArray, " tree_nv"]:
     """Bias torque of the armature at zero acceleration [N·m or N].
 
     It is nonzero only for free joints: their armature resists linear acceleration in the world, whereas `qd` holds
     velocity components in the rotating body frame.
     """
     topology = model.topology
-    if JointType.FREE not in topology.joint_types:
-        return np.zeros(topology.mv)
+    if ElementaryJointType.FREE not in topology.joint_types:
+        return np.zeros(topology.tree_nv)
     parts = [
-        joints.classical_acceleration_term(kind, kin.V_PB_B[body]) if kind is JointType.FREE else np.zeros(kind.nv)
+        joints.classical_acceleration_term(kind, kin.V_PB_B[body])
+        if kind is ElementaryJointType.FREE
+        else np.zeros(kind.nv)
         for body, kind in enumerate(topology.joint_types)
     ]
     return model.joint.armature * jnp.concatenate(parts)

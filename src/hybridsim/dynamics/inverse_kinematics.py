@@ -68,7 +68,7 @@ def inverse_kinematics(
         model: the mechanism.
         targets: frames with target positions and orientations.
         q_initial: initial guess.
-        damping: initial λ, in units of the Jacobian [m or rad].
+        damping: initial λ, in units of the Jacobian [m/rad, or 1 for orientations].
         tolerance: norm of the error at which the iteration terminates [m and rad].
         max_iterations: maximum number of iterations.
         respect_limits: keep single-axis joints within their position limits.
@@ -213,7 +213,7 @@ def _independent_dofs(model: Model) -> np.ndarray:
     topology = model.topology
     dofs = [
         d
-        for (i, j), master in zip(topology.tree_v_slices, topology.mimics, strict=True)
+        for (i, j), master in zip(topology.tree_v_slices, topology.masters, strict=True)
         if master < 0
         for d in range(i, j)
     ]

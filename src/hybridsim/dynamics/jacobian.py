@@ -18,7 +18,7 @@ from hybridsim.model.topology import Topology
 from hybridsim.spatial.transform import Pose
 
 
-def world_subspace(topology: Topology, kin: Kinematics, reference: Vec3) -> Float[AnyArray, "mv 6"]:
+def world_subspace(topology: Topology, kin: Kinematics, reference: Vec3) -> Float[AnyArray, "tree_nv 6"]:
     """Motion subspaces of all joints in world axes about the world point `reference`."""
     X_WB = take(kin.X_WB, topology.dof_bodies)
     about_reference = jax.vmap(lambda X, S: Pose(X.R, X.p - reference).motion(S))
@@ -48,7 +48,9 @@ def frame_jacobian(model: Model, kin: Kinematics, body: int, p_B: Vec3) -> Float
     return _reduce_columns(model, subspace.T)
 
 
-def _body_jacobian(model: Model, kin: Kinematics, X_WB: Pose, mask: Float[AnyArray, " mv"]) -> Float[AnyArray, "6 nv"]:
+def _body_jacobian(
+    model: Model, kin: Kinematics, X_WB: Pose, mask: Float[AnyArray, " tree_nv"]
+) -> Float[AnyArray, "6 nv"]:
     """Jacobian of a body at this pose, in its frame, from the mask of the degrees of freedom that move it."""
     about_body = Pose(X_WB.R, np.zeros(3))
     subspace = world_subspace(model.topology, kin, X_WB.p) * mask[:, None]
@@ -59,5 +61,5 @@ def _dof_mask(model: Model, body: int) -> np.ndarray:
     return np.asarray(ancestor_mask(model.topology)[body], dtype=float)
 
 
-def _reduce_columns(model: Model, J: Float[AnyArray, "k mv"]) -> Float[AnyArray, "k nv"]:
+def _reduce_columns(model: Model, J: Float[AnyArray, "k tree_nv"]) -> Float[AnyArray, "k nv"]:
     return J @ coupling_matrix(model) if model.topology.has_mimic_joints else J

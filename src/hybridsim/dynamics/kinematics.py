@@ -11,7 +11,7 @@ from hybridsim.core.types import AnyArray, ArrayLike, Q, Vec3, require_float64
 from hybridsim.dynamics.tree import map_joint_types, root_to_leaves
 from hybridsim.model import joints
 from hybridsim.model.coordinates import expand_q, expand_v, require_q, require_v
-from hybridsim.model.joints import JointType
+from hybridsim.model.joints import ElementaryJointType
 from hybridsim.model.model import Model
 from hybridsim.model.topology import WORLD
 from hybridsim.spatial.transform import Pose
@@ -24,7 +24,7 @@ class Kinematics(eqx.Module):
     """Pose in the parent body."""
     X_WB: Pose
     """Pose in the world."""
-    S: Float[AnyArray, "mv 6"]
+    S: Float[AnyArray, "tree_nv 6"]
     """Motion subspaces of the joints in the body frames, one row per degree of freedom of the tree."""
     V_PB_B: Float[AnyArray, "nb 6"]
     """Velocity relative to the parent body, in the body frame [rad/s, m/s]."""
@@ -36,7 +36,7 @@ def kinematics(model: Model, q: ArrayLike, qd: ArrayLike) -> Kinematics:
     """Poses and velocities of all bodies."""
     require_float64()
     q, qd = require_q(model, q), require_v(model, "qd", qd)
-    X_PB, S = joint_poses(model, q)
+    X_PB, S = parent_poses_and_subspaces(model, q)
 
     def step(parent, X_PB, dofs):
         (X_WP, V_WP_P, _), (S, qd) = parent, dofs
@@ -48,15 +48,15 @@ def kinematics(model: Model, q: ArrayLike, qd: ArrayLike) -> Kinematics:
     return Kinematics(X_PB, X_WB, S, V_PB_B, V_WB_B)
 
 
-def joint_poses(model: Model, q: Q) -> tuple[Pose, Float[AnyArray, "mv 6"]]:
+def parent_poses_and_subspaces(model: Model, q: Q) -> tuple[Pose, Float[AnyArray, "tree_nv 6"]]:
     """Pose of every body in its parent, and motion subspaces of the joints in the body frames."""
 
-    def joint_pose(kind: JointType, joint, q):
+    def pose_and_subspace(kind: ElementaryJointType, joint, q):
         X_PJ, axis, anchor = joint
         return X_PJ @ joints.joint_transform(kind, axis, anchor, q), joints.motion_subspace(kind, axis, anchor)
 
     rows = (model.joint.placement, model.joint.axis, model.joint.anchor)
-    return map_joint_types(model.topology, joint_pose, jax.tree.map(jnp.asarray, rows), expand_q(model, q))
+    return map_joint_types(model.topology, pose_and_subspace, jax.tree.map(jnp.asarray, rows), expand_q(model, q))
 
 
 def frame_pose(model: Model, kin: Kinematics, name: str) -> Pose:

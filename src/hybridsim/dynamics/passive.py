@@ -11,7 +11,7 @@ from hybridsim.core.numerics import LIMIT_RAMP, clamp, excess, smooth_sign
 from hybridsim.core.types import AnyArray, Q, Qd, Tau
 from hybridsim.model import joints
 from hybridsim.model.coordinates import expand_q, expand_v, reduce_tau, scalar_positions
-from hybridsim.model.joints import JointType
+from hybridsim.model.joints import ElementaryJointType
 from hybridsim.model.model import Model
 
 
@@ -22,7 +22,7 @@ def passive_torques(model: Model, q: Q, qd: Qd, *, smooth: bool = False) -> Tau:
         model: the mechanism.
         q: coordinates.
         qd: velocities.
-        smooth: only springs and dampers; dry friction and limits are handled as contact constraints.
+        smooth: whether to omit dry friction and limit stops, which impulse contact handles as joint constraints.
     """
     tree_q, tree_qd = expand_q(model, q), expand_v(model, qd)
     springs = -model.joint.stiffness * spring_deflection(model, tree_q)
@@ -32,21 +32,21 @@ def passive_torques(model: Model, q: Q, qd: Qd, *, smooth: bool = False) -> Tau:
     return reduce_tau(model, springs + damping + dry_friction(model, tree_qd) + limit_stops(model, tree_q, tree_qd))
 
 
-def spring_deflection(model: Model, q: Float[AnyArray, " mq"]) -> Float[AnyArray, " mv"]:
+def spring_deflection(model: Model, q: Float[AnyArray, " tree_nq"]) -> Float[AnyArray, " tree_nv"]:
     """Deflection of each joint spring from its rest position [rad or m]; zero for free joints."""
     topology = model.topology
-    if topology.mq == topology.mv:
+    if topology.tree_nq == topology.tree_nv:
         return q - model.joint.rest
     parts = []
     for kind, (q0, q1) in zip(topology.joint_types, topology.tree_q_slices, strict=True):
-        if kind is JointType.FREE:
+        if kind is ElementaryJointType.FREE:
             parts.append(jnp.zeros(6))
         else:
             parts.append(joints.difference(kind, jnp.asarray(model.joint.rest)[q0:q1], q[q0:q1]))
     return jnp.concatenate(parts)
 
 
-def dry_friction(model: Model, qd: Float[AnyArray, " mv"]) -> Float[AnyArray, " mv"]:
+def dry_friction(model: Model, qd: Float[AnyArray, " tree_nv"]) -> Float[AnyArray, " tree_nv"]:
     """Regularised Coulomb friction with Stribeck effect [N·m or N].
 
     −(F_c + F_b exp(−(v/v_s)²)) tanh(v/w), with F_c `friction`, F_b `stribeck_friction`, v_s `stribeck_velocity`,
@@ -55,13 +55,15 @@ def dry_friction(model: Model, qd: Float[AnyArray, " mv"]) -> Float[AnyArray, " 
     return -friction_limit(model, qd) * smooth_sign(qd, model.joint.friction_width)
 
 
-def friction_limit(model: Model, qd: Float[AnyArray, " mv"]) -> Float[AnyArray, " mv"]:
+def friction_limit(model: Model, qd: Float[AnyArray, " tree_nv"]) -> Float[AnyArray, " tree_nv"]:
     """Magnitude of dry friction at a velocity, before regularisation [N·m or N]."""
     joint = model.joint
     return joint.friction + joint.stribeck_friction * jnp.exp(-((qd / joint.stribeck_velocity) ** 2))
 
 
-def limit_stops(model: Model, q: Float[AnyArray, " mq"], qd: Float[AnyArray, " mv"]) -> Float[AnyArray, " mv"]:
+def limit_stops(
+    model: Model, q: Float[AnyArray, " tree_nq"], qd: Float[AnyArray, " tree_nv"]
+) -> Float[AnyArray, " tree_nv"]:
     """Forces of the position limits [N·m or N]: a one-sided spring and damper beyond the limit, never pulling.
 
     The damping ramps up over `LIMIT_RAMP`, because a force discontinuity at the limit would give wrong gradients at any

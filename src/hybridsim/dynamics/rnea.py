@@ -26,8 +26,8 @@ def inverse_dynamics(
 ) -> Tau:
     """Joint torques or forces for accelerations `qdd` [N·m or N].
 
-    For a free joint the result is the wrench on the base. Forces of springs, dampers and limits of the model are not
-    included; the armature is.
+    For a free joint the result is the wrench on the base. Passive torques of the model (springs, damping, dry friction,
+    limit stops) are not included; the armature is.
 
     Args:
         model: the mechanism.
@@ -59,8 +59,8 @@ def tree_torques(
     kin: Kinematics,
     inertia: RigidInertia,
     bias: Float[AnyArray, "nb 6"],
-    qdd: Float[AnyArray, " mv"],
-) -> Float[AnyArray, " mv"]:
+    qdd: Float[AnyArray, " tree_nv"],
+) -> Float[AnyArray, " tree_nv"]:
     """Inverse dynamics of the tree: torques of all joints from accelerations of all joints."""
     A = body_accelerations(model, kin, qdd)
     F = jax.vmap(lambda I, A, bias: I * A + bias)(inertia, A, bias)
@@ -69,7 +69,7 @@ def tree_torques(
 
 def tree_bias_torques(
     model: Model, kin: Kinematics, inertia: RigidInertia, bias: Float[AnyArray, "nb 6"]
-) -> Float[AnyArray, " mv"]:
+) -> Float[AnyArray, " tree_nv"]:
     """Bias torques of all joints of the tree: inverse dynamics at zero acceleration."""
     A = _accelerations(model, kin, gravity=True, velocity=True, qdd=None)
     F = jax.vmap(lambda I, A, bias: I * A + bias)(inertia, A, bias)
@@ -77,20 +77,20 @@ def tree_bias_torques(
 
 
 def tree_inertia_torques(
-    model: Model, kin: Kinematics, inertia: RigidInertia, qdd: Float[AnyArray, " mv"]
-) -> Float[AnyArray, " mv"]:
+    model: Model, kin: Kinematics, inertia: RigidInertia, qdd: Float[AnyArray, " tree_nv"]
+) -> Float[AnyArray, " tree_nv"]:
     """Inertia torques M qdd of all joints of the tree."""
     A = _accelerations(model, kin, gravity=False, velocity=False, qdd=qdd)
     return _joint_torques(model, kin, jax.vmap(lambda I, A: I * A)(inertia, A)) + model.joint.armature * qdd
 
 
-def body_accelerations(model: Model, kin: Kinematics, qdd: Float[AnyArray, " mv"]) -> Float[AnyArray, "nb 6"]:
+def body_accelerations(model: Model, kin: Kinematics, qdd: Float[AnyArray, " tree_nv"]) -> Float[AnyArray, "nb 6"]:
     """Angular accelerations, and accelerations of the origins minus gravity, in body frames [rad/s², m/s²]."""
     return _accelerations(model, kin, gravity=True, velocity=True, qdd=qdd)
 
 
 def _accelerations(
-    model: Model, kin: Kinematics, *, gravity: bool, velocity: bool, qdd: Float[AnyArray, " mv"] | None
+    model: Model, kin: Kinematics, *, gravity: bool, velocity: bool, qdd: Float[AnyArray, " tree_nv"] | None
 ) -> Float[AnyArray, "nb 6"]:
     """Body accelerations; the terms of gravity, velocities and joint accelerations are optional."""
 
@@ -115,7 +115,7 @@ def _linear_twist(a: Vec3) -> Twist:
     return jnp.concatenate([np.zeros(3), a])
 
 
-def _joint_torques(model: Model, kin: Kinematics, F: Float[AnyArray, "nb 6"]) -> Float[AnyArray, " mv"]:
+def _joint_torques(model: Model, kin: Kinematics, F: Float[AnyArray, "nb 6"]) -> Float[AnyArray, " tree_nv"]:
     """Total wrench on the subtree of each joint, projected onto the joint's motion subspace."""
 
     def propagate(total, X_PB, S):

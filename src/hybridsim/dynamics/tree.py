@@ -5,7 +5,7 @@ a level with the same number of degrees of freedom (`vmap`). Repeating levels, s
 quadruped or the links of a chain, become one loop (`scan`) over levels: XLA compiles the trunk and one leg segment
 instead of thirteen bodies. A single body on its level is not batched.
 
-Rows per body have leading axis nb, rows per degree of freedom leading axis mv.
+Rows per body have leading axis nb, rows per degree of freedom leading axis tree_nv.
 """
 
 from collections.abc import Callable, Sequence
@@ -183,7 +183,7 @@ def map_joint_types(topology: Topology, function: Callable, rows: Rows, q: Any) 
 
 def ancestor_mask(topology: Topology) -> Sequence[Sequence[bool]]:
     """Mask, for each body, of the degrees of freedom of the tree that move it."""
-    return [[owner in chain for owner in topology.dof_bodies] for chain in topology.ancestors]
+    return [[owner in chain for owner in topology.dof_bodies] for chain in topology.root_paths]
 
 
 def roots(topology: Topology) -> list[int]:

@@ -1,7 +1,7 @@
 """Experiment: fits of several models to the same recordings, scored in the same way, with goals.
 
-Cases are fitted one after the other and saved as soon as they are finished, so that an interrupted run resumes with the
-first unfinished case. `results.json` holds everything needed for figures and checks.
+Cases are fitted one after the other and saved as soon as they are finished, so that an interrupted experiment resumes
+with the first unfinished case. `results.json` holds everything needed for figures and checks.
 """
 
 import hashlib
@@ -23,12 +23,12 @@ from hybridsim.identify.problem import FitProblem, Stage
 from hybridsim.identify.score import score_predictions, score_windows
 
 Array = np.ndarray
-FORMAT = 2
+FORMAT = 3
 """Version of the format of results."""
 STORED = Path(__file__).parent / "stored"
-"""Results of full runs, which tests re-evaluate."""
+"""Results of complete experiments, whose scores are recomputed by tests."""
 SCORE_TOLERANCE = 0.01
-"""Relative difference allowed between stored and re-evaluated scores."""
+"""Relative difference allowed between stored and recomputed scores."""
 
 
 class Case(NamedTuple):
@@ -69,8 +69,8 @@ class Experiment:
     goals: tuple[Goal, ...]
     draw: Callable[[Mapping[str, Any], Path], None]
     """Save figures of the results in a folder."""
-    facts: Callable[[], dict[str, Any]] = field(default=dict)
-    """Further results about the recordings."""
+    recording_results: Callable[[], dict[str, Any]] = field(default=dict)
+    """Additional results about the recordings."""
 
 
 class GoalResult(NamedTuple):
@@ -103,10 +103,10 @@ def run(
         smoke: run a smoke test with few, small fits.
         on_step: called after every solver step with the case name and the progress.
         on_case: called with the name and result of each finished case.
-        stop: called before every step; True stops the run.
+        stop: called before every step; True stops the experiment.
 
     Returns:
-        The content of `results.json`; None if the run was stopped.
+        The content of `results.json`; None if the experiment was stopped.
     """
     cases: dict[str, dict[str, Any]] = {}
     for case in experiment.cases(smoke):
@@ -114,8 +114,10 @@ def run(
         result = _load_case(path)
         if result is None:
             initial = cases.get(case.initial_case, {"labels": [], "theta": []})
-            values = dict(zip(initial["labels"], initial["theta"], strict=True))
-            result = _fit_case(experiment, case, values, lambda progress, name=case.name: on_step(name, progress), stop)
+            entries = dict(zip(initial["labels"], initial["theta"], strict=True))
+            result = _fit_case(
+                experiment, case, entries, lambda progress, name=case.name: on_step(name, progress), stop
+            )
             if result is None:
                 return None
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -126,7 +128,7 @@ def run(
         "format": FORMAT,
         "experiment": experiment.name,
         "smoke": smoke,
-        "facts": experiment.facts(),
+        "recording_results": experiment.recording_results(),
         "cases": cases,
         "metrics": experiment.metrics({name: case["scores"] for name, case in cases.items()}),
     }
@@ -141,14 +143,14 @@ def goal_results(experiment: Experiment, results: Mapping[str, Any]) -> list[Goa
 
 
 def load_stored_results(experiment: Experiment) -> dict[str, Any]:
-    """Load the results of the full run that are distributed with the package."""
+    """Load the results of the complete experiment that are distributed with the package."""
     path = STORED / f"{experiment.name}.json"
     if not path.exists():
         raise HybridsimError(f"there are no stored results of {experiment.name}; run it without --check")
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def reevaluate(experiment: Experiment, results: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def recompute_scores(experiment: Experiment, results: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Recompute the scores of all cases from their estimated parameters and the recordings.
 
     Raises:
@@ -158,33 +160,33 @@ def reevaluate(experiment: Experiment, results: Mapping[str, Any]) -> dict[str, 
     for case in experiment.cases(bool(results["smoke"])):
         result = results["cases"][case.name]
         problem = case.make_problem()
-        if list(problem.space.labels) != result["labels"]:
+        if list(problem.space.names) != result["labels"]:
             raise HybridsimError(f"{experiment.name}: the stored case {case.name!r} has different free parameters")
         scores[case.name] = experiment.score(problem, np.array(result["theta"]))
     return scores
 
 
 class ScoreCheck(NamedTuple):
-    """A stored score and its re-evaluation."""
+    """A score, stored and recomputed."""
 
     case: str
-    metric: str
+    score: str
     stored: float
-    now: float
+    recomputed: float
 
     @property
     def is_reproduced(self) -> bool:
         """Whether both agree up to rounding errors, amplified by chaos."""
-        return abs(self.now - self.stored) <= SCORE_TOLERANCE * abs(self.stored)
+        return abs(self.recomputed - self.stored) <= SCORE_TOLERANCE * abs(self.stored)
 
 
 def check_stored_scores(experiment: Experiment) -> list[ScoreCheck]:
-    """Re-evaluate all stored scores of an experiment."""
+    """Recompute all stored scores of an experiment."""
     results = load_stored_results(experiment)
     rows = []
-    for case, scores in reevaluate(experiment, results).items():
-        before, now = dict(_flatten(results["cases"][case]["scores"])), dict(_flatten(scores))
-        rows += [ScoreCheck(case, name, before[name], now[name]) for name in before]
+    for case, scores in recompute_scores(experiment, results).items():
+        stored, recomputed = dict(_flatten(results["cases"][case]["scores"])), dict(_flatten(scores))
+        rows += [ScoreCheck(case, name, stored[name], recomputed[name]) for name in stored]
     return rows
 
 
@@ -202,31 +204,37 @@ def standard_scores(
     *,
     windows: Sequence[float],
     horizons: Sequence[float] = (0.25, 1.0),
-    history: float = 0.1,
+    initialization_time: float = 0.1,
 ) -> dict[str, Any]:
-    """Errors on held-out runs [mrad]: `explained`, with initial states fitted to each window [s], and `predicted`.
+    """RMS errors on held-out runs [mrad]; all channels are angles, so a single error for all of them is meaningful.
 
-    Predictions over each horizon [s] start from an initial state fitted to the preceding time `history` [s]. All
-    channels are angles, so a single error for all of them is meaningful.
+    Args:
+        problem: fit problem.
+        theta: parameters.
+        windows: lengths of windows that are reconstructed, with initial states fitted to the whole window [s].
+        horizons: prediction horizons [s].
+        initialization_time: length of the interval before a prediction to which its initial state is fitted [s].
     """
     scores: dict[str, Any] = {}
     for window in windows:
-        scores[f"explained {window:g} s"] = _error_statistics(
+        scores[f"reconstructed over {window:g} s"] = _error_statistics(
             score_windows(problem, theta, problem.held_out, window).scores[0]
         )
     for horizon in horizons:
-        predictions = score_predictions(problem, theta, problem.held_out, history=history, horizon=horizon)
-        scores[f"predicted {horizon:g} s"] = _error_statistics(predictions.scores[0])
+        predictions = score_predictions(
+            problem, theta, problem.held_out, initialization_time=initialization_time, horizon=horizon
+        )
+        scores[f"predicted over {horizon:g} s"] = _error_statistics(predictions.scores[0])
     return scores
 
 
-def error_metrics(scores: Mapping[str, dict[str, Any]], second: str) -> dict[str, float]:
-    """Median and a second statistic of each case and kind of `standard_scores`."""
+def error_metrics(scores: Mapping[str, dict[str, Any]], second_statistic: str) -> dict[str, float]:
+    """Median and another statistic of every case, for each of the `standard_scores`."""
     return {
         f"{case}, {kind}, {statistic} [mrad]": case_scores[kind][statistic]
         for case, case_scores in scores.items()
         for kind in case_scores
-        for statistic in ("median", second)
+        for statistic in ("median", second_statistic)
     }
 
 
@@ -237,12 +245,12 @@ def _error_statistics(score) -> dict[str, Any]:
         "mean": float(np.mean(errors)),
         "worst": float(np.max(errors)),
         "windows": len(errors),
-        "diverged": score.diverged,
+        "diverged": score.diverged_count,
     }
 
 
 def settings_hash(experiment: Experiment, smoke: bool) -> str:
-    """Hash of all settings of an experiment, i.e. of its source code, and of the format of results."""
+    """Hash of the source file of an experiment, which contains its settings, and of the format of results."""
     text = Path(sys.modules[experiment.cases.__module__].__file__ or "").read_bytes()
     return hashlib.sha256(text + repr((FORMAT, smoke)).encode()).hexdigest()[:10]
 
@@ -255,19 +263,19 @@ def _fit_case(
     stop: Callable[[], bool],
 ) -> dict[str, Any] | None:
     problem, start = case.make_problem(), time.monotonic()
-    problem = replace(problem, space=problem.space.with_initial_values(initial))
+    problem = replace(problem, space=problem.space.with_initial_entries(initial))
     theta, run_values, termination = np.asarray(problem.space.initial), {}, "not fitted"
     if case.stages:
         fitted = fit(problem, case.stages, callback=on_step, stop=stop)
         if fitted.stopped:
             return None
         theta, run_values, termination = fitted.theta, fitted.run_values, fitted.terminations[-1].message
-    seconds = time.monotonic() - start
+    elapsed = time.monotonic() - start
     return {
         "description": case.description,
         "termination": termination,
-        "seconds": round(seconds, 1),
-        "labels": list(problem.space.labels),
+        "elapsed": round(elapsed, 1),
+        "labels": list(problem.space.names),
         "theta": theta.tolist(),
         "values": problem.space.values(theta),
         "run_values": run_values,

@@ -10,19 +10,19 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 COLOURS = ("#c8443c", "#e9a19b")
-"""Colours of the median, and of the worst or mean window."""
+"""Colours of the median, and of the maximum or mean."""
 LOG_SCALE_RATIO = 8.0
 """Ratio of the largest to the smallest value above which the scale is logarithmic."""
 
 
-def draw_errors(results: Mapping[str, Any], path: Path, title: str, second: str = "worst") -> None:
+def draw_errors(results: Mapping[str, Any], path: Path, title: str, second_statistic: str = "worst") -> None:
     """Bar chart of the errors of every case, with one panel per kind of score.
 
     Args:
         results: results of an experiment with scores in mrad.
         path: output file.
         title: title of the figure.
-        second: statistic shown in addition to the median.
+        second_statistic: statistic shown in addition to the median.
     """
     cases = results["cases"]
     names, labels = list(cases), [case["description"] for case in cases.values()]
@@ -32,23 +32,23 @@ def draw_errors(results: Mapping[str, Any], path: Path, title: str, second: str 
     for ax, kind in zip(axes, kinds, strict=True):
         spreads = [cases[name]["scores"][kind] for name in names]
         for k, spread in enumerate(spreads):
-            ax.barh(k, spread[second], height=0.62, color=COLOURS[1])
+            ax.barh(k, spread[second_statistic], height=0.62, color=COLOURS[1])
             ax.barh(k, spread["median"], height=0.62, color=COLOURS[0])
             ax.text(
-                spread[second],
+                spread[second_statistic],
                 k,
-                f" {_format_value(spread['median'])} / {_format_value(spread[second])}",
+                f" {_format_value(spread['median'])} / {_format_value(spread[second_statistic])}",
                 va="center",
                 fontsize=8,
             )
-        _set_scale(ax, [spread[statistic] for spread in spreads for statistic in ("median", second)])
+        _set_scale(ax, [spread[statistic] for spread in spreads for statistic in ("median", second_statistic)])
         ax.set_title(kind, fontsize=10)
         ax.set_xlabel("mrad", fontsize=9)
         ax.tick_params(labelsize=8)
         ax.spines[["top", "right"]].set_visible(False)
     axes[0].set_yticks(range(len(names)), labels)
     axes[0].invert_yaxis()
-    figure.suptitle(f"{title} (median / {second})", fontsize=11, x=0.01, ha="left")
+    figure.suptitle(f"{title} (median / {second_statistic})", fontsize=11, x=0.01, ha="left")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path)
 
@@ -70,18 +70,18 @@ def _format_value(value: float) -> str:
 
 
 def draw_horizon_errors(results: Mapping[str, Any], path: Path, title: str) -> None:
-    """Plot the errors of all models at the end of each prediction horizon, with one line per log."""
+    """Plot the errors of all models at the end of each prediction horizon, with one line per run."""
     cases = results["cases"]
     models = list(dict.fromkeys(name.partition("/")[0] for name in cases))
     labels = {name.partition("/")[0]: case["description"] for name, case in cases.items()}
-    logs = list(dict.fromkeys(name.partition("/")[2] for name in cases))
-    kinds = [kind for kind in cases[f"{models[0]}/{logs[0]}"]["scores"] if kind.startswith("error after")]
+    runs = list(dict.fromkeys(name.partition("/")[2] for name in cases))
+    kinds = [kind for kind in cases[f"{models[0]}/{runs[0]}"]["scores"] if kind.startswith("error after")]
     figure = Figure(figsize=(2.6 * len(kinds) + 1.0, 3.4), layout="constrained")
     axes = figure.subplots(1, len(kinds), sharey=True, squeeze=False)[0]
     for ax, kind in zip(axes, kinds, strict=True):
-        values = {log: [cases[f"{model}/{log}"]["scores"][kind] for model in models] for log in logs}
-        for log, line in values.items():
-            ax.plot(range(len(models)), line, "o-", color="#9aa5b1", lw=1, ms=4, label=log)
+        values = {run: [cases[f"{model}/{run}"]["scores"][kind] for model in models] for run in runs}
+        for run, line in values.items():
+            ax.plot(range(len(models)), line, "o-", color="#9aa5b1", lw=1, ms=4, label=run)
         medians = [median(column) for column in zip(*values.values(), strict=True)]
         ax.plot(range(len(models)), medians, "o", color=COLOURS[0], ms=7)
         ax.set_yscale("log")
@@ -90,6 +90,6 @@ def draw_horizon_errors(results: Mapping[str, Any], path: Path, title: str) -> N
         ax.grid(axis="y", which="both", alpha=0.25)
         ax.spines[["top", "right"]].set_visible(False)
     axes[0].set_ylabel("rad")
-    figure.suptitle(f"{title} (red: median of the logs)", fontsize=11, x=0.01, ha="left")
+    figure.suptitle(f"{title} (red: median of the runs)", fontsize=11, x=0.01, ha="left")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path)

@@ -1,14 +1,14 @@
-"""A laboratory double pendulum, reproduced to 0.3 mrad with friction and drag, and to 0.2 mrad with a network.
+"""Motion of a laboratory double pendulum, reconstructed to 0.3 mrad with friction and drag, 0.2 mrad with a network.
 
-Claim       with Stribeck friction and air drag on both rods, all passive, held-out windows of one second are reproduced
-            to 0.32 mrad (median); with a network of 58 weights to 0.22 mrad.
-Recordings  26 segments of 2.667 s at 1 kHz of one decaying swing (dynamicslab/MultiArm-Pendulum, MIT licence):
+Claim       with Stribeck friction and air drag on both rods, all passive, held-out windows of one second are
+            reconstructed to 0.32 mrad (median); with a network of 58 weights to 0.22 mrad.
+Recordings  26 runs of 2.667 s at 1 kHz, segments of one decaying swing (dynamicslab/MultiArm-Pendulum, MIT licence):
             `lab_double_pendulum/segments.npz` with `states` (26, 2667, 4): absolute angles and velocities (zero is
             upright), and `published`: masses, centres of mass, length, inertias, damping and gravity by the authors.
 Command     hybridsim experiment lab_pendulum
 Time        about two minutes on two cores
 
-Every fourth segment is held out. Without torques only ratios of inertias are identifiable, so both masses and the
+Every fourth run is held out. Without torques only ratios of inertias are identifiable, so both masses and the
 centre of mass of the second link along the link are fixed at their published values. The offsets of both centres of
 mass from the link axes and of the first encoder are free; they absorb a tilt and the offset of the second encoder.
 """
@@ -27,7 +27,7 @@ from hybridsim.experiments.figures import draw_errors
 from hybridsim.experiments.recordings import recordings_folder
 from hybridsim.identify.problem import FitProblem, Stage
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
-from hybridsim.identify.windows import Measurements
+from hybridsim.identify.windows import ChannelRoles
 from hybridsim.model.model import Model
 from hybridsim.networks.drag import RodDrag
 from hybridsim.networks.mlp import MLP
@@ -49,13 +49,14 @@ WINDOWS = (1.0, 2.65)
 CHANNELS = {"phi1": "joint.q[joint0]", "phi2": "joint.q[joint0] + joint.q[joint1]"}
 ROD_2_LENGTH = 0.25
 """Approximate length of the second rod [m]."""
-BODIES = (
+BASIC_PARAMETERS = (
     Free("body.inertia[*].yy", bounds=(1e-5, 1.0)),
     Free("body.com[link0].z", scale=0.1),
     Free("joint.placement[joint1].z", scale=0.1),
     Free("body.com[*].x", scale=0.001),
     Free("sensor.bias[phi1]", scale=0.001),
 )
+"""Parameters that are free in every fit."""
 VISCOUS_FRICTION = (Free("joint.damping[*]", scale=1e-4),)
 DRY_FRICTION = (
     Free("joint.friction[*]", scale=1e-4),
@@ -72,7 +73,7 @@ AIR_DRAG = (
 NETWORK = (Free("graft[2]", l2=1e-2),)
 
 
-def _segments() -> tuple[np.ndarray, np.ndarray]:
+def _recordings() -> tuple[np.ndarray, np.ndarray]:
     return _read(recordings_folder("lab_double_pendulum") / "segments.npz")
 
 
@@ -82,19 +83,19 @@ def _read(path: Path) -> tuple[np.ndarray, np.ndarray]:
         return file["states"], file["published"]
 
 
-def load_segments(numbers) -> tuple[Recording, ...]:
-    """Load segments, with angles from straight down."""
-    states, _ = _segments()
+def load_runs(numbers) -> tuple[Recording, ...]:
+    """Load runs, with angles from straight down."""
+    states, _ = _recordings()
     t = 1e-3 * np.arange(states.shape[1])[::SUBSAMPLING]
     return tuple(
-        Recording.from_arrays(f"segment{k}", t, {f"phi{j + 1}": states[k, ::SUBSAMPLING, j] - np.pi for j in range(2)})
+        Recording.from_arrays(f"run{k}", t, {f"phi{j + 1}": states[k, ::SUBSAMPLING, j] - np.pi for j in range(2)})
         for k in numbers
     )
 
 
 def model(*, dry_friction: bool = False) -> Model:
     """Published model, optionally with small initial values of dry friction."""
-    m1, m2, a1, a2, L1, I1, I2, k1, k2, g = _segments()[1]
+    m1, m2, a1, a2, L1, I1, I2, k1, k2, g = _recordings()[1]
     pendulum = n_link_pendulum(2, lengths=[L1, ROD_2_LENGTH], masses=[m1, m2], inertias=[I1, I2], name="lab_pendulum")
     pendulum = eqx.tree_at(
         lambda m: (m.body.com, m.joint.damping, m.gravity),
@@ -118,7 +119,7 @@ def model(*, dry_friction: bool = False) -> Model:
 
 def grafts(*, network: bool) -> tuple[Graft, ...]:
     """Drag on both rods, and optionally a network for the remaining effects."""
-    length = float(_segments()[1][4])
+    length = float(_recordings()[1][4])
     rods = tuple(
         Graft(f"body.external_force[{body}]", f"body.twist[{body}]", RodDrag((0, 0, 0), (0, 0, -L), quadratic=0.01))
         for body, L in (("link0", length), ("link1", ROD_2_LENGTH))
@@ -136,29 +137,29 @@ def problem(
     drag: bool = False,
     network: bool = False,
     train=None,
-    test=HELD_OUT,
+    held_out=HELD_OUT,
 ) -> FitProblem:
-    """Fit of these parameters."""
+    """Fit problem with the given free parameters."""
     blueprint = Blueprint(*grafts(network=network)) if drag else Blueprint()
     sim = Simulator(model(dry_friction=dry_friction), blueprint=blueprint, dt=DT, integrator="rk4")
-    setup = Setup(sim, Sensors.of(sim, CHANNELS))
-    train = [k for k in range(len(_segments()[0])) if k not in HELD_OUT] if train is None else train
-    measured = Measurements(dict.fromkeys(CHANNELS, NOISE), {}, {})
+    setup = Setup(sim, Sensors.from_addresses(sim, CHANNELS))
+    train = [k for k in range(len(_recordings()[0])) if k not in HELD_OUT] if train is None else train
+    channel_roles = ChannelRoles(dict.fromkeys(CHANNELS, NOISE), {}, {})
     space = ParameterSpace(setup, free_parameters)
-    return FitProblem(setup, space, measured, load_segments(train), load_segments(test))
+    return FitProblem(setup, space, channel_roles, load_runs(train), load_runs(held_out))
 
 
 def _cases(smoke: bool) -> list[Case]:
-    subset = {"train": (0, 12), "test": (1,)} if smoke else {}
+    subset = {"train": (0, 12), "held_out": (1,)} if smoke else {}
     max_steps = 3 if smoke else 100
     stages = tuple(Stage(window=window, solver=LevenbergMarquardt(max_steps=max_steps)) for window in (0.5, 1.0))
-    friction = (*BODIES, *VISCOUS_FRICTION, *DRY_FRICTION)
+    friction = (*BASIC_PARAMETERS, *VISCOUS_FRICTION, *DRY_FRICTION)
     friction_and_drag = (*friction, *STRIBECK_FRICTION, *AIR_DRAG)
     cases = [
         Case("published", "as published", lambda: problem(VISCOUS_FRICTION, **subset), ()),
-        Case("viscous", "viscous friction", lambda: problem((*BODIES, *VISCOUS_FRICTION), **subset), stages),
+        Case("viscous", "viscous friction", lambda: problem((*BASIC_PARAMETERS, *VISCOUS_FRICTION), **subset), stages),
         Case(
-            "air",
+            "friction_and_drag",
             "+ Stribeck friction, drag",
             lambda: problem(friction_and_drag, dry_friction=True, drag=True, **subset),
             stages,
@@ -176,7 +177,7 @@ def _cases(smoke: bool) -> list[Case]:
 
 
 def _draw(results: Mapping[str, Any], folder: Path) -> None:
-    title = "Lab double pendulum: error on held-out segments"
+    title = "Lab double pendulum: error on held-out runs"
     draw_errors(results, folder / "errors.svg", title)
 
 
@@ -189,12 +190,12 @@ EXPERIMENT = Experiment(
     metrics=lambda scores: error_metrics(scores, "worst"),
     goals=tuple(
         Goal(
-            f"{case}, explained {window:g} s, {statistic} [mrad]",
+            f"{case}, reconstructed over {window:g} s, {statistic} [mrad]",
             limit,
-            f"{model}, {window:g} s explained, {statistic}",
+            f"{model}: RMS error, windows of {window:g} s, {statistic} [mrad]",
         )
         for case, model, limits in (
-            ("air", "physics alone", ((0.32, 0.56), (0.45, 1.1))),
+            ("friction_and_drag", "physics alone", ((0.32, 0.56), (0.45, 1.1))),
             ("network", "with a network", ((0.22, 0.4), (0.32, 0.8))),
         )
         for window, pair in zip(WINDOWS, limits, strict=True)

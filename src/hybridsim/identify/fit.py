@@ -38,8 +38,8 @@ class CheckpointStore(Protocol):
         """Save a checkpoint; the previous one may be discarded."""
         ...
 
-    def newest(self) -> Checkpoint | None:
-        """Newest checkpoint, if there is any."""
+    def load_newest(self) -> Checkpoint | None:
+        """Load the newest checkpoint, if there is any."""
         ...
 
 
@@ -51,12 +51,13 @@ class Progress(NamedTuple):
     step: int
     max_steps: int
     cost: float
-    """Objective of the best problem."""
-    rms: float
-    """Root mean square residual, in standard deviations of the noise; includes priors, continuity and robust losses."""
+    """Lowest cost so far."""
+    normalized_cost: float
+    """√(2 cost / number of samples): the root mean square residual, in standard deviations of the noise, if there are
+    no priors, continuity constraints, penalties or robust losses."""
     theta: Float[Array, " n"]
     """θ with the common parameters."""
-    seconds: float
+    elapsed: float
     """Wall-clock time since the fit was started or resumed [s]."""
 
 
@@ -69,7 +70,7 @@ class FitResult:
     run_values: dict[str, dict[str, float]]
     """Per-run parameter values, by run and parameter name."""
     costs: tuple[float, ...]
-    """Final objective of each stage run in this process; not comparable between stages, whose windows differ."""
+    """Final cost of each stage run in this process; not comparable between stages, whose windows differ."""
     terminations: tuple[Termination, ...]
     """Why each of these stages ended."""
     state: SolverState
@@ -105,7 +106,7 @@ def fit(
     if not stages:
         raise HybridsimError("a fit needs at least one stage")
     start_time = time.monotonic()
-    checkpoint = checkpoint_store.newest() if checkpoint_store else None
+    checkpoint = checkpoint_store.load_newest() if checkpoint_store else None
     first = checkpoint.stage if checkpoint else 0
     layout = problem.layout()
     theta, costs, terminations = layout.initial, [], []
@@ -145,19 +146,19 @@ def fit(
 
 def carry_over_initial_states(previous: Objective, fitted: Point, current: Objective, guess: Point) -> Point:
     """Replace guesses by initial states fitted in the previous stage, for windows that begin at the same time."""
-    window_at = {(run, round(t / previous.windows.dt)): k for k, (run, t) in enumerate(_start_times(previous))}
+    window_at = {(index, round(t / previous.windows.dt)): k for k, (index, t) in enumerate(_start_times(previous))}
     q, qd = guess.q.copy(), guess.qd.copy()
-    for w, (run, t) in enumerate(_start_times(current)):
-        k = window_at.get((run, round(t / previous.windows.dt)))
+    for w, (index, t) in enumerate(_start_times(current)):
+        k = window_at.get((index, round(t / previous.windows.dt)))
         if k is not None and previous.s:
             q[:, w], qd[:, w] = fitted.q[:, k], fitted.qd[:, k]
     return guess._replace(q=q, qd=qd)
 
 
 def _start_times(objective: Objective) -> list[tuple[int, float]]:
-    """Run and time at which each window begins."""
+    """Index of the recording and time at which each window begins."""
     w = objective.windows
-    return list(zip(w.run.tolist(), w.start.tolist(), strict=True))
+    return list(zip(w.recording.tolist(), w.start.tolist(), strict=True))
 
 
 def _progress(
@@ -171,23 +172,23 @@ def _progress(
         step=int(state.steps),
         max_steps=stages[stage].solver.max_steps,
         cost=cost,
-        rms=float(np.sqrt(2.0 * cost / max(objective.windows.sample_count, 1))),
+        normalized_cost=float(np.sqrt(2.0 * cost / max(objective.windows.sample_count, 1))),
         theta=objective.layout.common_theta(state.point.theta[best]),
-        seconds=time.monotonic() - start_time,
+        elapsed=time.monotonic() - start_time,
     )
 
 
 def _check_not_diverged(state: SolverState, objective: Objective, guess: InitialGuess) -> None:
-    """Raise if the simulation diverges at the initial values of all problems."""
+    """Raise if the simulation diverges at the initial values of all instances."""
     if np.any(state.termination != Termination.DIVERGED):
         return
-    _, ok = objective.samples(state.point)
+    _, ok = objective.sampled_readings(state.point)
     diverged = np.flatnonzero(~ok[0])
     w = objective.windows
-    first = f"{w.start[diverged[0]]:g} s of {objective.layout.runs[w.run[diverged[0]]]}"
+    first = f"{w.start[diverged[0]]:g} s of {objective.layout.run_names[w.recording[diverged[0]]]}"
     where = f"{len(diverged)} of {w.count} windows, the first at {first}"
     names = ", ".join(guess.unmeasured)
-    unmeasured = f"; {names} (not measured) are initialised at the home configuration" if names else ""
+    unmeasured = f"; not measured, and therefore initialised at the home configuration: {names}" if names else ""
     raise DivergedError(
         f"the simulation diverges at the initial values in {where}{unmeasured}. "
         "Try shorter windows, a smaller time step or other initial values."

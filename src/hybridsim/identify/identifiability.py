@@ -36,7 +36,8 @@ class Identifiability:
     sensitivity: Float[Array, " N"]
     """Norm of each column of the reduced Jacobian, in standard deviations of the noise per unit of θ."""
     singular_values: Float[Array, " n"]
-    """Of the Jacobian with columns scaled to unit length, without those of unidentifiable parameters."""
+    """Singular values of the Jacobian whose columns are scaled to unit length, without the columns of unidentifiable
+    parameters."""
     unidentifiable: tuple[str, ...]
     """Parameters that no sample depends on, or whose effect equals that of a change of initial states."""
     confounded: tuple[dict[str, float], ...]
@@ -50,7 +51,7 @@ class Identifiability:
     weak: tuple[str, ...]
     """Parameters whose standard deviation exceeds half the range between their bounds, or their typical magnitude."""
     at_bounds: tuple[str, ...]
-    """Parameters whose initial value is at a bound."""
+    """Parameters that are at a bound at the point of linearisation."""
 
     @property
     def rank(self) -> int:
@@ -58,7 +59,7 @@ class Identifiability:
         return len(self.names) - len(self.unidentifiable) - len(self.confounded)
 
     @property
-    def condition(self) -> float:
+    def condition_number(self) -> float:
         """Condition number of the scaled Jacobian; infinite if it is rank-deficient."""
         if not len(self.singular_values) or self.rank < len(self.names):
             return float("inf")
@@ -84,7 +85,7 @@ class Identifiability:
             k = self.names.index(name)
             std = f"{self.value_std[k]:.2g} {self.units[k]}".strip()
             messages.append(f"{name} is weakly identifiable: noise alone causes a standard deviation of {std}")
-        messages += [f"the initial value of {name} is at a bound" for name in self.at_bounds]
+        messages += [f"{name} is at a bound" for name in self.at_bounds]
         return messages
 
 
@@ -95,12 +96,12 @@ def identifiability(objective: Objective, point: Point) -> Identifiability:
     J = reduced_jacobian(objective, point)
     length = np.linalg.norm(J, axis=0)
     nonzero = length > MIN_SENSITIVITY
-    unit = J[:, nonzero] / length[nonzero]
+    scaled = J[:, nonzero] / length[nonzero]
     names = np.array(layout.names)
-    values, null = _null_space(unit)
+    values, null = _null_space(scaled)
     theta_std = np.full(len(names), np.inf)
     if len(values) and not null.shape[1]:
-        inverse = np.linalg.pinv(unit)
+        inverse = np.linalg.pinv(scaled)
         theta_std[nonzero] = np.linalg.norm(inverse, axis=1) / length[nonzero]
     width = layout.upper - layout.lower
     # typical magnitude: one unit of θ, or |θ|
@@ -122,7 +123,7 @@ def identifiability(objective: Objective, point: Point) -> Identifiability:
 
 
 def reduced_jacobian(objective: Objective, point: Point) -> Float[Array, "k N"]:
-    """Triangular factor of the Jacobian with respect to θ, reduced by the initial states.
+    """Triangular factor of the Jacobian with respect to θ, with the initial states eliminated.
 
     Its columns are projected onto the orthogonal complement of the columns for the initial states. Priors of parameters
     are additional rows.
@@ -146,8 +147,7 @@ def _value_std(layout: ThetaLayout, theta: Float[Array, " N"], theta_std: Float[
     """Standard deviations of parameter values from those of stacked θ."""
     result = np.full(len(theta_std), np.inf)
     with np.errstate(over="ignore", invalid="ignore"):
-        for run in range(len(layout.runs)):
-            index = layout.index[run]
+        for index in layout.index:
             finite = np.where(np.isfinite(theta_std[index]), theta_std[index], 0.0)
             values = layout.space.value_std(theta[index], finite)
             result[index] = np.where(np.isfinite(theta_std[index]), values, np.inf)
@@ -161,12 +161,12 @@ def _basis(columns: Float[Array, "M s"]) -> Float[Array, "M r"]:
     return left[:, values > STATE_RANK_TOLERANCE * max(values.max(initial=0.0), np.finfo(float).tiny)]
 
 
-def _null_space(unit: Float[Array, "k n"]) -> tuple[Float[Array, " n"], Float[Array, "n m"]]:
+def _null_space(scaled: Float[Array, "k n"]) -> tuple[Float[Array, " n"], Float[Array, "n m"]]:
     """Singular values of a matrix, and a basis of its numerical null space."""
-    n = unit.shape[1]
+    n = scaled.shape[1]
     if not n:
         return np.zeros(0), np.zeros((0, 0))
-    padded = np.concatenate([unit, np.zeros((max(n - len(unit), 0), n))])
+    padded = np.concatenate([scaled, np.zeros((max(n - len(scaled), 0), n))])
     _, values, right_vectors = np.linalg.svd(padded, full_matrices=False)
     return values, right_vectors[values < RANK_TOLERANCE * values[0]].T
 

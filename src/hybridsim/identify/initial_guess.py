@@ -1,6 +1,6 @@
 """Initial guesses of the initial states of windows, from measurements near the beginning of each window.
 
-Measured coordinates and velocities are values and derivatives of local cubic fits to their channels. Coordinates that
+Measured coordinates and velocities are values and rates of local cubic fits to their channels. Coordinates that
 no channel measures are initialised at the model's home configuration, at rest, and are reported.
 """
 
@@ -14,7 +14,7 @@ from hybridsim.data.derivative import centred_windows
 from hybridsim.data.local_polynomial import local_fit
 from hybridsim.data.recording import Recording
 from hybridsim.data.series import Series
-from hybridsim.identify.initial_states import InitialStates
+from hybridsim.identify.initial_state_layout import InitialStateLayout
 from hybridsim.identify.windows import Windows
 from hybridsim.sim.sensors import Sensors
 
@@ -33,7 +33,7 @@ class InitialGuess(NamedTuple):
 
 
 def initial_guess(
-    initial_states: InitialStates,
+    state_layout: InitialStateLayout,
     sensors: Sensors,
     recordings: Sequence[Recording],
     windows: Windows,
@@ -44,22 +44,22 @@ def initial_guess(
     """Initial guess of the initial states of windows, from the channels that measure coordinates and velocities.
 
     Args:
-        initial_states: conversion of the model's states to deltas.
+        state_layout: conversion of the model's states to deltas.
         sensors: sensors of the channels.
         recordings: recordings that the windows are cut from.
         windows: windows to initialise.
         span: time span of a local fit [s]; extended if it contains fewer than `MIN_SAMPLES` samples.
-        smooth: smooth the values; derivatives are always taken from local fits.
+        smooth: smooth the values; rates are always taken from local fits.
     """
-    model = initial_states.model
+    model = state_layout.model
     home = np.tile(np.asarray(model.home, dtype=float), (windows.count, 1))
     position, velocity = (
         _LinearSystem(name, sensors, recordings, windows, span, smooth) for name in ("joint.q", "joint.qd")
     )
     q, is_measured = position.solve(home, rate=False)
     rate, _ = position.solve(np.zeros_like(home), rate=True)
-    q = initial_states.normalize(q)
-    qd, _ = velocity.solve(initial_states.velocities(q, rate), rate=False)
+    q = state_layout.normalize(q)
+    qd, _ = velocity.solve(state_layout.velocities(q, rate), rate=False)
     names = model.topology.coordinate_names
     unmeasured = tuple(name for name, measured in zip(names, is_measured, strict=True) if not measured)
     return InitialGuess(q, qd, unmeasured)
@@ -76,7 +76,7 @@ class _LinearSystem:
             if any(term.quantity != quantity for term in terms):
                 continue
             gain, bias, delay = (float(x[k]) for x in (sensors.gain, sensors.bias, sensors.delay))
-            value, rate = _start_values(sensors.names[k], recordings, windows, delay, span, smooth)
+            value, rate = _initial_readings(sensors.names[k], recordings, windows, delay, span, smooth)
             self.rows.append({term.entry: term.sign for term in terms})
             self.values.append((value - bias) / gain)
             self.rates.append(rate / gain)
@@ -86,7 +86,7 @@ class _LinearSystem:
 
         Args:
             default: values of entries that are not measured.
-            rate: solve for time derivatives instead of values.
+            rate: solve for rates instead of values.
         """
         if not self.rows:
             return default, np.zeros(default.shape[1], dtype=bool)
@@ -98,38 +98,40 @@ class _LinearSystem:
         return default + correction.T, np.asarray(np.abs(matrix).any(axis=0))
 
 
-def _start_values(
+def _initial_readings(
     name: str, recordings: Sequence[Recording], windows: Windows, delay: float, span: float, smooth: bool
 ) -> tuple[Float[np.ndarray, " W"], Float[np.ndarray, " W"]]:
-    """Value and derivative of a channel at the beginning of every window."""
-    value, slope = np.zeros(windows.count), np.zeros(windows.count)
-    for run in np.unique(windows.run):
-        series = recordings[run].series[name]
-        index = np.flatnonzero(windows.run == run)
+    """Value and rate of a channel at the beginning of every window."""
+    value, rate = np.zeros(windows.count), np.zeros(windows.count)
+    for recording in np.unique(windows.recording):
+        series = recordings[recording].series[name]
+        index = np.flatnonzero(windows.recording == recording)
         times = np.clip(windows.start[index] + delay, series.t[0], series.t[-1])
-        value[index], slope[index] = _local_fit_at(series, times, span)
+        value[index], rate[index] = _local_fit_at(series, times, span)
         if not smooth:
             value[index] = np.interp(times, series.t, series.values)
-    return value, slope
+    return value, rate
 
 
 def _local_fit_at(
     series: Series, times: Float[np.ndarray, " k"], span: float
 ) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
-    """Value and slope at some times: Hermite cubics between samples, from local polynomial fits at the samples."""
+    """Value and rate at some times: Hermite cubics between samples, from local polynomial fits at the samples."""
     count = len(series)
-    samples = min(max(MIN_SAMPLES, round(span / series.median_step) + 1), count)
+    samples = min(max(MIN_SAMPLES, round(span / series.median_sample_interval) + 1), count)
     start, end = centred_windows(count, samples)
     before = np.clip(np.searchsorted(series.t, times, side="right") - 1, 0, count - 2)
     # local fits only at the two samples next to each time
     indices = np.concatenate([before, before + 1])
     fit = local_fit(series.t, series.values, start[indices], end[indices], min(DEGREE, samples - 1), indices=indices)
-    (left, right), (rate, next_rate) = fit.value.reshape(2, -1), fit.first_derivative.reshape(2, -1)
+    (left, right), (left_rate, right_rate) = fit.value.reshape(2, -1), fit.first_derivative.reshape(2, -1)
     h = series.t[before + 1] - series.t[before]
     s = (times - series.t[before]) / h
     value = (1.0 + 2.0 * s) * (1.0 - s) ** 2 * left + s**2 * (3.0 - 2.0 * s) * right
-    value += h * s * (1.0 - s) * ((1.0 - s) * rate - s * next_rate)
-    slope = (
-        6.0 * s * (1.0 - s) * (right - left) / h + (1.0 - s) * (1.0 - 3.0 * s) * rate + s * (3.0 * s - 2.0) * next_rate
+    value += h * s * (1.0 - s) * ((1.0 - s) * left_rate - s * right_rate)
+    rate = (
+        6.0 * s * (1.0 - s) * (right - left) / h
+        + (1.0 - s) * (1.0 - 3.0 * s) * left_rate
+        + s * (3.0 * s - 2.0) * right_rate
     )
-    return value, slope
+    return value, rate

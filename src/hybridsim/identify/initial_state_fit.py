@@ -18,7 +18,7 @@ HORIZON_FRACTIONS = (0.125, 0.25, 0.5)
 MIN_HORIZON_STEPS = 32
 """Time steps below which a horizon is skipped."""
 INITIAL_DAMPING, MAX_DAMPING = 1e-3, 1e8
-GAIN_TOLERANCE = 1e-9
+COST_TOLERANCE = 1e-9
 """Relative decrease of the cost below which a window has converged."""
 
 
@@ -48,15 +48,15 @@ def growing_horizons(objective: Objective) -> Iterator[Objective]:
 
 
 def _fit(objective: Objective, point: Point, max_steps: int) -> Point:
-    problem, window = (x.ravel() for x in np.indices(point.q.shape[:2]))
-    cost, d, D = objective.initial_state_equations(point, (problem, window))
+    instance, window = (x.ravel() for x in np.indices(point.q.shape[:2]))
+    cost, d, D = objective.initial_state_equations(point, (instance, window))
     damping, growth = np.full(len(cost), INITIAL_DAMPING), np.full(len(cost), 2.0)
     scale = np.einsum("kii->ki", D).copy()
     running = np.flatnonzero(np.isfinite(cost))
     for _ in range(max_steps):
         if not len(running):
             break
-        pairs: Pairs = (problem[running], window[running])
+        pairs: Pairs = (instance[running], window[running])
         step = _step(D[running], d[running], damping[running, None] * scale[running])
         predicted = -np.einsum("ks,ks->k", step, d[running] + 0.5 * np.einsum("kij,kj->ki", D[running], step))
         trial = _retract(objective, point, pairs, step)
@@ -64,8 +64,8 @@ def _fit(objective: Objective, point: Point, max_steps: int) -> Point:
         accepted = new < cost[running]
         accepted_pairs = (pairs[0][accepted], pairs[1][accepted])
         point = _with_states(point, accepted_pairs, trial.q[accepted_pairs], trial.qd[accepted_pairs])
-        done = (predicted <= GAIN_TOLERANCE * cost[running]) & (damping[running] <= 1.0)
-        done |= accepted & (cost[running] - new <= GAIN_TOLERANCE * cost[running]) & (damping[running] <= 1.0)
+        done = (predicted <= COST_TOLERANCE * cost[running]) & (damping[running] <= 1.0)
+        done |= accepted & (cost[running] - new <= COST_TOLERANCE * cost[running]) & (damping[running] <= 1.0)
         damping[running] *= np.where(accepted, 1.0 / 3.0, growth[running])
         growth[running] = np.where(accepted, 2.0, 2.0 * growth[running])
         done |= damping[running] > MAX_DAMPING
@@ -73,7 +73,7 @@ def _fit(objective: Objective, point: Point, max_steps: int) -> Point:
         cost[running[accepted]] = new[accepted]
         if len(relinearised):
             cost[relinearised], d[relinearised], D[relinearised] = objective.initial_state_equations(
-                point, (problem[relinearised], window[relinearised])
+                point, (instance[relinearised], window[relinearised])
             )
             scale[relinearised] = np.maximum(scale[relinearised], np.einsum("kii->ki", D[relinearised]))
         running = running[~done]
@@ -95,9 +95,7 @@ def _step(D: Float[Array, "k s s"], d: Float[Array, "k s"], damping: Float[Array
 
 
 def _retract(objective: Objective, point: Point, pairs: Pairs, step: Float[Array, "k s"]) -> Point:
-    return _with_states(
-        point, pairs, *objective.simulator.initial_states.retract(point.q[pairs], point.qd[pairs], step)
-    )
+    return _with_states(point, pairs, *objective.simulator.state_layout.retract(point.q[pairs], point.qd[pairs], step))
 
 
 def _with_states(point: Point, pairs: Pairs, q: Float[Array, "k nq"], qd: Float[Array, "k nv"]) -> Point:

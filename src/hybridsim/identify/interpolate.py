@@ -20,29 +20,29 @@ class Stencil(NamedTuple):
     first: Int[np.ndarray, "*samples"]
     weights: Float[np.ndarray, "*samples k"]
     slopes: Float[np.ndarray, "*samples k"]
-    """Derivatives of the weights with respect to the position, per time step."""
+    """Derivatives of the weights with respect to time, per time step."""
 
 
-def stencil(position: Float[np.ndarray, "*samples"], rows: int) -> Stencil:
-    """Interpolation stencil at positions in time steps, over `rows` rows of readings.
+def stencil(times: Float[np.ndarray, "*samples"], rows: int) -> Stencil:
+    """Interpolation stencil at times in time steps, over `rows` rows of readings.
 
     Raises:
-        ValueError: a position is outside of the rows.
+        ValueError: a time is outside of the rows.
     """
-    if position.size and not (position.min() >= -STEP_TOLERANCE and position.max() <= rows - 1 + STEP_TOLERANCE):
-        raise ValueError(f"positions {position.min():g} to {position.max():g} are not within {rows} rows")
-    nearest = np.round(position)
-    if np.all(np.abs(position - nearest) <= STEP_TOLERANCE):
-        ones = np.ones((*position.shape, 1))
+    if times.size and not (times.min() >= -STEP_TOLERANCE and times.max() <= rows - 1 + STEP_TOLERANCE):
+        raise ValueError(f"times from {times.min():g} to {times.max():g} steps are not within {rows} rows")
+    nearest = np.round(times)
+    if np.all(np.abs(times - nearest) <= STEP_TOLERANCE):
+        ones = np.ones((*times.shape, 1))
         return Stencil(nearest.astype(np.intp), ones, np.zeros_like(ones))
-    return cubic_stencil(position, rows)
+    return cubic_stencil(times, rows)
 
 
-def cubic_stencil(position: Float[np.ndarray, "*samples"], rows: int) -> Stencil:
-    """Lagrange weights of the cubic through the four rows around each position; of lower degree with fewer rows."""
+def cubic_stencil(times: Float[np.ndarray, "*samples"], rows: int) -> Stencil:
+    """Lagrange weights of the cubic through the four rows around each time; of lower degree with fewer rows."""
     count = min(4, rows)
-    first = np.clip(np.floor(position).astype(np.intp) - (count - 1) // 2, 0, rows - count)
-    s = position - first
+    first = np.clip(np.floor(times).astype(np.intp) - (count - 1) // 2, 0, rows - count)
+    s = times - first
     weights, slopes = [], []
     for k in range(count):
         nodes = [j for j in range(count) if j != k]

@@ -1,8 +1,8 @@
 """Initial values for a fit, by constrained least squares on known torques, without simulation or local minima.
 
 Known torques are linear in the inertial parameters of all bodies and in armature, damping and dry friction of all
-joints (`torque_regression.py`). These are estimated with a ridge penalty towards the model's values: unidentifiable
-parameters are drawn towards the model's values, and are listed. The bodies are constrained to be physically consistent
+joints (`torque_regression.py`). These are estimated with a ridge penalty, which draws parameters that the data hardly
+determine towards the model's values; these are listed. The bodies are constrained to be physically consistent
 (`physical_consistency.py`).
 """
 
@@ -18,7 +18,7 @@ from hybridsim.data.recording import Recording
 from hybridsim.dynamics.regressor import inertial_parameters
 from hybridsim.identify.physical_consistency import ConsistentInertias, consistent_least_squares
 from hybridsim.identify.torque_regression import TorqueRegression, measured_motion, torque_regression
-from hybridsim.identify.windows import Measurements
+from hybridsim.identify.windows import ChannelRoles
 from hybridsim.model.inertial import inertia_matrix
 from hybridsim.model.model import Model
 from hybridsim.params.setup import Setup
@@ -27,7 +27,7 @@ from hybridsim.spatial.inertia import SYMMETRIC_ORDER
 
 Array = np.ndarray
 MIN_DATA_FRACTION = 0.5
-"""Fraction of an estimate due to data, not to the ridge penalty, below which a parameter is unidentifiable."""
+"""Fraction of an estimate due to data, not to the ridge penalty, below which a parameter is weak."""
 BODY_NAMES = (
     "body.mass[{}]",
     *(f"body.com[{{}}].{axis}" for axis in "xyz"),
@@ -41,8 +41,8 @@ class InverseDynamicsFit:
     """Estimate from known torques."""
 
     setup: Setup
-    """With the estimated parameters."""
-    unidentifiable: tuple[str, ...]
+    """Setup with the estimated parameters."""
+    weak: tuple[str, ...]
     """Parameters that the data hardly determine; the ridge penalty draws them towards the model's values."""
     inconsistent: tuple[str, ...]
     """Bodies whose unconstrained estimate is not physically consistent."""
@@ -58,9 +58,9 @@ class InverseDynamicsFit:
 def fit_inverse_dynamics(
     setup: Setup,
     recordings: Sequence[Recording],
-    measurements: Measurements,
+    channel_roles: ChannelRoles,
     *,
-    window: int | None = None,
+    filter_samples: int | None = None,
     ridge: float = 1e-2,
 ) -> InverseDynamicsFit:
     """Fit parameters of bodies and joints to known torques.
@@ -68,9 +68,9 @@ def fit_inverse_dynamics(
     Args:
         setup: simulator and sensors; every joint is single-axis, and its coordinate is measured.
         recordings: runs, each without gaps.
-        measurements: channels and inputs.
-        window: length of the differentiation filters in samples; by default 0.03 s, at least 7. Noise biases masses
-            downwards; a longer window reduces that bias, until it smooths the motion itself.
+        channel_roles: roles of the channels.
+        filter_samples: length of the differentiation filters in samples; by default 0.03 s, at least 7. Noise biases
+            masses downwards; a longer filter reduces that bias, until it smooths the motion itself.
         ridge: weight of the ridge penalty. A parameter to which the torques have this sensitivity, relative to their
             magnitude, is determined by data and penalty in equal parts.
 
@@ -78,11 +78,11 @@ def fit_inverse_dynamics(
         HybridsimError: the model or its sensors are not supported.
     """
     sim, model = setup.sim, setup.sim.model
-    regression = torque_regression(sim, measured_motion(setup, recordings, measurements, window))
+    regression = torque_regression(sim, measured_motion(setup, recordings, channel_roles, filter_samples))
     # bodies between the parts of a compound joint are massless and remain so
     has_mass = np.asarray(model.body.mass) > 0.0
     nominal = _parameters(model, has_mass)
-    bodies = ConsistentInertias.of(model, nominal[: 10 * has_mass.sum()].reshape(-1, 10), has_mass)
+    bodies = ConsistentInertias.from_model(model, nominal[: 10 * has_mass.sum()].reshape(-1, 10), has_mass)
     scales = _scales(bodies, regression)
     A = _regressor(regression, has_mass)
     magnitude = np.sqrt(np.mean(np.square((np.abs(A) * np.abs(nominal)).sum(axis=2)), axis=0))

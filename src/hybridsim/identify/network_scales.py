@@ -31,7 +31,7 @@ class SignalScales(NamedTuple):
     """Scales of the inputs and outputs of a network, in their order."""
 
     mean: Float[Array, " inputs"]
-    deviation: Float[Array, " inputs"]
+    std: Float[Array, " inputs"]
     """Standard deviation; max(|mean|, 1) for constant signals."""
     output: Float[Array, " outputs"]
     """Root mean square of the quantity that the network acts on; one if that is always zero."""
@@ -41,7 +41,7 @@ def signal_scales(problem: FitProblem) -> tuple[SignalScales, ...]:
     """Scales of the inputs and outputs of every graft in the training runs."""
     sim = problem.setup.sim
     dt, grafts = float(sim.dt), sim.bound_blueprint().grafts
-    lag = max((read.lag for graft in grafts for read in graft.inputs), default=0)
+    lag = max((selection.lag for graft in grafts for selection in graft.inputs), default=0)
     objective, guess = problem.objective(Stage(window=(10 + lag) * dt, stride=10 * dt))
     windows = objective.windows
     selected_windows = np.unique(np.linspace(0, windows.count - 1, min(windows.count, MAX_STATES)).round().astype(int))
@@ -67,9 +67,9 @@ def scale_to_data(
     Args:
         problem: problem before a fit.
         inputs: indices of the grafts whose inputs are shifted and scaled, all by default; user-defined networks need a
-            method `normalize_inputs(mean, deviation)` like those of hybridsim.
+            method `normalize_inputs(mean, std)` like those of hybridsim.
         outputs: indices of the grafts whose outputs are multiplied by the root mean square of the quantity they act on;
-            perceptrons only.
+            MLPs only.
     """
     grafts = problem.setup.sim.blueprint.grafts
     selected = range(len(grafts)) if inputs is None else inputs
@@ -77,7 +77,7 @@ def scale_to_data(
     for index, (graft, scales) in enumerate(zip(grafts, signal_scales(problem), strict=True)):
         net: Any = graft.net
         if index in selected and hasattr(net, "normalize_inputs"):
-            net = net.normalize_inputs(scales.mean, scales.deviation)
+            net = net.normalize_inputs(scales.mean, scales.std)
         if index in outputs and isinstance(net, MLP):
             net = eqx.tree_at(lambda n: n.output_scale, net, scales.output)
         nets.append(net)
@@ -86,17 +86,17 @@ def scale_to_data(
 
 
 def _scales(graft: BoundGraft, values: dict[str, Array]) -> SignalScales:
-    inputs = [_signals(read, values, pooled=graft.is_per_row(read)) for read in graft.inputs]
-    outputs = [_signals(out, values, pooled=graft.per == "element") for out in graft.outputs]
+    inputs = [_signals(selection, values, pooled=graft.is_per_row(selection)) for selection in graft.inputs]
+    outputs = [_signals(selection, values, pooled=graft.per == "element") for selection in graft.outputs]
     mean = np.array([x.mean() for signals in inputs for x in signals])
-    deviation = np.array([x.std() for signals in inputs for x in signals])
+    std = np.array([x.std() for signals in inputs for x in signals])
     output = np.array([np.sqrt(np.square(x).mean()) for signals in outputs for x in signals])
     if graft.mode == "scale":
         output = np.ones_like(output)  # a factor is dimensionless
     # a signal that is constant in the recordings may vary elsewhere
-    is_constant = deviation <= MIN_VARIATION * np.maximum(np.abs(mean), 1.0)
+    is_constant = std <= MIN_VARIATION * np.maximum(np.abs(mean), 1.0)
     return SignalScales(
-        mean, np.where(is_constant, np.maximum(np.abs(mean), 1.0), deviation), np.where(output > 0, output, 1.0)
+        mean, np.where(is_constant, np.maximum(np.abs(mean), 1.0), std), np.where(output > 0, output, 1.0)
     )
 
 

@@ -9,7 +9,7 @@ the normal equations
     | B₂  C₂   D₂  … |
 
 are solved by eliminating the initial states window by window, at a cost linear in the number of windows. All arrays
-have a leading axis of independent problems.
+have a leading axis of independent instances.
 """
 
 from collections.abc import Callable
@@ -22,12 +22,12 @@ from hybridsim.identify.solvers.box_qp import TINY, solve_box_qp
 
 
 class NormalEquations(NamedTuple):
-    """½ |r + J p|² as a quadratic function of the step p, for P problems of W windows each."""
+    """½ |r + J p|² as a quadratic function of the step p, for P instances of W windows each."""
 
-    A: Float[np.ndarray, "P n n"]
-    a: Float[np.ndarray, "P n"]
+    A: Float[np.ndarray, "P N N"]
+    a: Float[np.ndarray, "P N"]
     """Gradient with respect to θ."""
-    B: Float[np.ndarray, "P W s n"]
+    B: Float[np.ndarray, "P W s N"]
     D: Float[np.ndarray, "P W s s"]
     d: Float[np.ndarray, "P W s"]
     """Gradient with respect to the initial states."""
@@ -43,30 +43,30 @@ class NormalEquations(NamedTuple):
 class GaussNewtonStep(NamedTuple):
     """A step, and the decrease that the quadratic model predicts."""
 
-    theta: Float[np.ndarray, "P n"]
+    theta: Float[np.ndarray, "P N"]
     initial_states: Float[np.ndarray, "P W s"]
     predicted_decrease: Float[np.ndarray, " P"]
-    """Of ½ |r|²."""
+    """Predicted decrease of ½ |r|²."""
 
 
 class ReducedEquations(NamedTuple):
     """Schur complement of the initial states, and their back-substitution."""
 
-    A: Float[np.ndarray, "P n n"]
-    a: Float[np.ndarray, "P n"]
-    from_theta: Float[np.ndarray, "P W s n"]
+    A: Float[np.ndarray, "P N N"]
+    a: Float[np.ndarray, "P N"]
+    from_theta: Float[np.ndarray, "P W s N"]
     constant: Float[np.ndarray, "P W s"]
     """The step of the initial states is `constant + from_theta · (step of θ)`."""
 
 
-def diagonals(equations: NormalEquations) -> tuple[Float[np.ndarray, "P n"], Float[np.ndarray, "P W s"]]:
+def diagonals(equations: NormalEquations) -> tuple[Float[np.ndarray, "P N"], Float[np.ndarray, "P W s"]]:
     """Diagonals of A and D, the squared sensitivities of the residuals to each unknown."""
     return np.einsum("pii->pi", equations.A), np.einsum("pwii->pwi", equations.D)
 
 
 def eliminate_initial_states(
     equations: NormalEquations,
-    theta_damping: Float[np.ndarray, "P n"],
+    theta_damping: Float[np.ndarray, "P N"],
     state_damping: Float[np.ndarray, "P W s"],
 ) -> ReducedEquations:
     """Eliminate the initial states, with damping added to the diagonals."""
@@ -77,10 +77,10 @@ def eliminate_initial_states(
     D = equations.D + _diagonal(state_damping + TINY)
     rhs = np.concatenate([equations.B, equations.d[..., None]], axis=-1)
     solution = np.linalg.solve(D, rhs) if equations.C is None else _solve_tridiagonal(D, equations.C, rhs)
-    n = A.shape[-1]
-    A = A - np.einsum("pwsi,pwsj->pij", equations.B, solution[..., :n], optimize=True)
-    a = equations.a - np.einsum("pwsi,pws->pi", equations.B, solution[..., n])
-    return ReducedEquations(0.5 * (A + A.transpose(0, 2, 1)), a, -solution[..., :n], -solution[..., n])
+    N = A.shape[-1]
+    A = A - np.einsum("pwsi,pwsj->pij", equations.B, solution[..., :N], optimize=True)
+    a = equations.a - np.einsum("pwsi,pws->pi", equations.B, solution[..., N])
+    return ReducedEquations(0.5 * (A + A.transpose(0, 2, 1)), a, -solution[..., :N], -solution[..., N])
 
 
 def _solve_tridiagonal(D: np.ndarray, C: np.ndarray, rhs: np.ndarray) -> np.ndarray:
@@ -100,18 +100,18 @@ def _solve_tridiagonal(D: np.ndarray, C: np.ndarray, rhs: np.ndarray) -> np.ndar
 
 def bounded_step(
     equations: NormalEquations,
-    theta_damping: Float[np.ndarray, "P n"],
+    theta_damping: Float[np.ndarray, "P N"],
     state_damping: Float[np.ndarray, "P W s"],
-    lower: Float[np.ndarray, "P n"],
-    upper: Float[np.ndarray, "P n"],
+    lower: Float[np.ndarray, "P N"],
+    upper: Float[np.ndarray, "P N"],
     solve_qp: Callable = solve_box_qp,
 ) -> GaussNewtonStep:
     """Step to the minimum of the quadratic model, with bounds on the step of θ.
 
     Args:
         equations: quadratic model.
-        theta_damping: damping added to the diagonal of θ.
-        state_damping: damping added to the diagonals of the initial states.
+        theta_damping: damping added to the diagonal of A.
+        state_damping: damping added to the diagonal of D.
         lower: lower bounds of the step of θ, at most zero.
         upper: upper bounds of the step of θ, at least zero.
         solve_qp: solver of the reduced box-constrained QP; `solve_penalised_qp` if there is a penalty.
@@ -130,7 +130,7 @@ def _predicted_decrease(equations: NormalEquations, step: np.ndarray, states: np
         state_terms[:, 1:] += 2.0 * (equations.C[:, 1:] @ states[:, :-1, :, None])
     theta = equations.a + 0.5 * A_step[..., 0]
     state = equations.d + 0.5 * state_terms[..., 0]
-    # summed separately for each problem, so that results are bit-identical for any set of problems
+    # summed separately for each instance, so that results are bit-identical for any set of instances
     return -(_dot(theta, step) + _dot(state.reshape(len(step), -1), states.reshape(len(step), -1)))
 
 

@@ -1,20 +1,20 @@
 """Objective of a fit: a sum of squared residuals of simulated windows, priors and penalties.
 
     ½ Σ c² ρ((r/c)²)   r = (reading − measurement) / noise, over all samples of all windows; c: loss scale
-  + ½ Σ d²             d = (final state of a window − initial state of the next) / tolerance, with continuity
+  + ½ Σ d²             d = (final state of a window − initial state of the next) / standard deviation, with continuity
   + ½ Σ e²             e = (initial state − initial guess) / standard deviation, with a prior on initial states
   + ½ Σ p²             p = (θ − prior mean) / prior standard deviation, and √l2 θ
   + penalties          that are not differentiable at zero; see `penalty.py`
 
-Points and results have a leading axis of P independent problems; a problem that diverges has infinite cost. θ is
-stacked (`theta_layout.py`): it contains the per-run parameters of every run. N is its length, n that of single-run θ,
-m the number of sensors, s the dimension of the delta of an initial state, which is zero if initial states are fixed.
+Points and results have a leading axis of P independent instances of the problem, each with its own values of θ and of
+the initial states; an instance that diverges has infinite cost. θ is stacked (`theta_layout.py`): it contains the
+per-run parameters of every run. N is its length, n that of single-run θ, m the number of sensors, s the dimension of
+the delta of an initial state, which is zero if initial states are fixed.
 """
 
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +22,8 @@ from jaxtyping import Bool, Float, Int
 
 from hybridsim.identify.continuity import Continuity
 from hybridsim.identify.normal_equations import NormalEquations
-from hybridsim.identify.penalty import NO_SPARSITY, Sparsity, l2_weights, sparsity_penalty
+from hybridsim.identify.penalty import NO_SPARSITY, Sparsity
+from hybridsim.identify.prior_terms import PriorTerms
 from hybridsim.identify.robust_loss import RobustResiduals, robust_residuals
 from hybridsim.identify.sampling import Sampling
 from hybridsim.identify.theta_layout import ThetaLayout
@@ -31,7 +32,7 @@ from hybridsim.identify.windows import Windows
 
 Array = np.ndarray
 MAX_BATCH_BYTES = 128 * 2**20
-"""Memory limit for the derivatives of one batch of windows [bytes]; larger problems are split into batches."""
+"""Memory limit for the derivatives of one batch of windows [bytes]; more windows are split into batches."""
 
 
 @dataclass(frozen=True)
@@ -46,21 +47,21 @@ class Terms:
     """Whether initial states of windows are unknowns; if not, they are fixed at the initial guess."""
     initial_state_std: Float[Array, " s"] | None = None
     """Standard deviation of the initial guess, per entry of the delta; None: no prior."""
-    continuity_tolerance: Float[Array, " s"] | None = None
+    continuity_std: Float[Array, " s"] | None = None
     """Standard deviation of continuity defects; None: windows are independent."""
     sparsity: Sparsity = NO_SPARSITY
     """Penalties on networks."""
 
 
 class Point(NamedTuple):
-    """Parameters and initial states of P problems."""
+    """Parameters and initial states of P instances."""
 
     theta: Float[Array, "P N"]
     q: Float[Array, "P W nq"]
     qd: Float[Array, "P W nv"]
 
     def select(self, index) -> "Point":
-        """Select problems."""
+        """Select instances."""
         return Point(*(x[index] for x in self))
 
 
@@ -73,13 +74,13 @@ class CostGradient(NamedTuple):
 
 
 Pairs = tuple[Int[Array, " k"], Int[Array, " k"]]
-"""Pairs of a problem and a window, as two arrays of indices."""
+"""Pairs of an instance and a window, as two arrays of indices."""
 
 
 class WindowBatch(NamedTuple):
-    """Windows that are simulated in parallel: b of them, of any of the problems."""
+    """Windows that are simulated in parallel: b of them, of any of the instances."""
 
-    problem: Array
+    instance: Array
     window: Array
     arguments: tuple[Array, Array, Array]
     """θ, initial states and inputs of the simulation."""
@@ -108,19 +109,21 @@ class Objective:
         self.simulator, self.layout, self.windows, self.guess, self.terms = simulator, layout, windows, guess, terms
         self.N = layout.size
         self.m = len(simulator.setup.sensors.names)
-        self.s = simulator.initial_states.size if terms.free_initial_states else 0
-        self.penalty, self.l2 = sparsity_penalty(layout, terms.sparsity), l2_weights(layout, terms.sparsity)
+        self.s = simulator.state_layout.size if terms.free_initial_states else 0
+        std = terms.initial_state_std
+        weight = np.zeros(self.s) if std is None or not self.s else 1.0 / np.asarray(std, dtype=float)
+        self.prior_terms = PriorTerms(layout, simulator.state_layout, guess, weight, terms.sparsity)
         self.continuity: Continuity | None = None
-        if terms.continuity_tolerance is not None and self.s:
+        if terms.continuity_std is not None and self.s:
             if not simulator.with_states:
                 raise ValueError("continuity between windows requires a simulator with_states=True")
-            self.continuity = Continuity(windows, simulator.initial_states, terms.continuity_tolerance)
+            self.continuity = Continuity(windows, simulator.state_layout, terms.continuity_std)
         delay = simulator.delays(np.asarray(simulator.space.initial)[None])
         self.sampling = Sampling(windows, delay.steps[0], has_free_delay=simulator.has_free_delay)
         # readings precede steps: the result of the last step is needed for continuity and for samples within it
-        self.rows = max(self.sampling.rows, windows.steps + 1 if self.continuity else 0)
+        self.reading_rows = max(self.sampling.reading_rows, windows.steps + 1 if self.continuity else 0)
         inputs = simulator.pack_inputs(windows.inputs, (windows.count, windows.steps))
-        self.inputs = inputs[:, np.minimum(np.arange(self.rows), windows.steps - 1)]
+        self.inputs = inputs[:, np.minimum(np.arange(self.reading_rows), windows.steps - 1)]
 
     def with_weight(self, weight: Float[Array, "W M"]) -> "Objective":
         """Copy with new sample weights."""
@@ -135,7 +138,7 @@ class Objective:
 
     def truncate(self, steps: int) -> "Objective":
         """Truncate every window to its first steps, without continuity."""
-        terms = replace(self.terms, continuity_tolerance=None)
+        terms = replace(self.terms, continuity_std=None)
         return Objective(self.simulator, self.layout, self.windows.truncate(steps), self.guess, terms)
 
     def point(self, theta: Float[Array, "*P n"]) -> Point:
@@ -153,40 +156,40 @@ class Objective:
         new = point.theta + theta
         if not self.s:
             return point._replace(theta=new)
-        return Point(new, *self.simulator.initial_states.retract(point.q, point.qd, initial_states))
+        return Point(new, *self.simulator.state_layout.retract(point.q, point.qd, initial_states))
 
     # cost, gradient and normal equations
 
     def cost(self, point: Point) -> Float[Array, " P"]:
         """Value of the objective."""
-        total = self._prior_terms(point).cost
+        total = self.prior_terms.cost_and_gradients(*point)[0]
         ends = self.continuity.allocate(len(point.theta), self.windows.count, 0) if self.continuity else None
         for batch, _ in self._batches(point, directions=1):
             readings = self.simulator.readings(*batch.arguments)
             costs = 0.5 * self._robust(self._residuals(point, readings.y, batch)).cost.sum(axis=1)
-            np.add.at(total, batch.problem, np.where(readings.ok, costs, np.inf))
+            np.add.at(total, batch.instance, np.where(readings.ok, costs, np.inf))
             if self.continuity and ends:
-                self.continuity.record(ends, batch.problem, batch.window, readings.y, None, self.m)
+                self.continuity.record(ends, batch.instance, batch.window, readings.y, None, self.m)
         if self.continuity and ends:
-            total += 0.5 * np.square(self.continuity.defects(ends, point.q, point.qd)).sum(axis=(1, 2))
+            total += 0.5 * np.square(self.continuity.weighted_defects(ends, point.q, point.qd)).sum(axis=(1, 2))
         return total
 
     def normal_equations(self, point: Point) -> tuple[Float[Array, " P"], NormalEquations]:
         """Value of the objective and its Gauss–Newton approximation."""
         P, W, N, s = len(point.theta), self.windows.count, self.N, self.s
-        cost, a, d = self._prior_terms(point)
-        A = np.tile(np.diag(self.layout.prior_weight**2 + self.l2), (P, 1, 1))
+        cost, a, d = self.prior_terms.cost_and_gradients(*point)
+        A = np.tile(self.prior_terms.theta_hessian(), (P, 1, 1))
         B, D = np.zeros((P, W, s, N)), np.zeros((P, W, s, s))
-        if self._initial_state_weight.any():
-            jacobian = self._guess_residuals(point)[1]
+        if self.prior_terms.constrains_initial_states:
+            jacobian = self.prior_terms.initial_state_residuals(point.q, point.qd)[1]
             D += jacobian.transpose(0, 1, 3, 2) @ jacobian
         ends = self.continuity.allocate(P, W, N + s) if self.continuity else None
         for batch, readings, tangents, scaled, J in self.linearize(point):
             gram, gradient = J @ J.transpose(0, 2, 1), (J @ scaled.residual[..., None])[..., 0]
-            p, w, k = batch.problem, batch.window, self.simulator.space.size
+            p, w, k = batch.instance, batch.window, self.simulator.space.size
             np.add.at(cost, p, np.where(readings.ok, 0.5 * scaled.cost.sum(axis=1), np.inf))
             if self.layout.has_per_run:
-                index = self.layout.index[self.windows.run[w]]
+                index = self.layout.index[self.windows.recording[w]]
                 np.add.at(A, (p[:, None, None], index[:, :, None], index[:, None]), gram[:, :k, :k])
                 np.add.at(a, (p[:, None], index), gradient[:, :k])
                 B[p[:, None, None], w[:, None, None], np.arange(s)[None, :, None], index[:, None]] += gram[:, k:, :k]
@@ -219,30 +222,33 @@ class Objective:
 
     def initial_state_costs(self, point: Point, pairs: Pairs) -> Float[Array, " k"]:
         """Cost of each window: of its samples and of the prior on its initial state."""
-        residual, _ = self._guess_residuals(point)
+        residual, _ = self.prior_terms.initial_state_residuals(point.q, point.qd)
         costs = 0.5 * np.square(residual[pairs]).sum(axis=1)
-        for batch, rows in self._batches(point, directions=1, pairs=pairs):
+        for batch, part in self._batches(point, directions=1, pairs=pairs):
             readings = self.simulator.readings(*batch.arguments)
             sample_costs = 0.5 * self._robust(self._residuals(point, readings.y, batch)).cost.sum(axis=1)
-            costs[rows] += np.where(readings.ok, sample_costs, np.inf)
+            costs[part] += np.where(readings.ok, sample_costs, np.inf)
         return costs
 
     def initial_state_equations(
         self, point: Point, pairs: Pairs
     ) -> tuple[Float[Array, " k"], Float[Array, "k s"], Float[Array, "k s s"]]:
-        """Cost, gradient and Gauss–Newton matrix of each window in its initial state, at fixed θ."""
-        residual, jacobian = (x[pairs] for x in self._guess_residuals(point))
+        """Cost of each window, and its gradient and Gauss–Newton matrix with respect to the window's initial state.
+
+        θ is fixed.
+        """
+        residual, jacobian = (x[pairs] for x in self.prior_terms.initial_state_residuals(point.q, point.qd))
         costs = 0.5 * np.square(residual).sum(axis=1)
         d, D = (residual[:, None] @ jacobian)[:, 0], jacobian.transpose(0, 2, 1) @ jacobian
-        for batch, rows in self._batches(point, directions=self.s, pairs=pairs):
+        for batch, part in self._batches(point, directions=self.s, pairs=pairs):
             t_theta = np.zeros((1, self.s, self.simulator.space.size))
             t_initial = self._initial_state_directions(point, batch)
             readings, tangents = self.simulator.derivatives(*batch.arguments, t_theta, t_initial)
             scaled = self._robust(self._residuals(point, readings.y, batch))
             J = self._residual_jacobian(point, readings.y, tangents, batch) * scaled.jacobian_scale[:, None]
-            costs[rows] += np.where(readings.ok, 0.5 * scaled.cost.sum(axis=1), np.inf)
-            d[rows] += (J @ scaled.residual[..., None])[..., 0]
-            D[rows] += J @ J.transpose(0, 2, 1)
+            costs[part] += np.where(readings.ok, 0.5 * scaled.cost.sum(axis=1), np.inf)
+            d[part] += (J @ scaled.residual[..., None])[..., 0]
+            D[part] += J @ J.transpose(0, 2, 1)
         return costs, d, D
 
     def gradient(self, point: Point, windows: Array | None = None) -> CostGradient:
@@ -250,64 +256,67 @@ class Objective:
 
         Args:
             point: where to evaluate.
-            windows: indices of a minibatch, whose sum is scaled to estimate that over all windows; all by default.
+            windows: indices of the windows of a minibatch, all by default; the sum over them is scaled to estimate the
+                sum over all windows.
 
         Raises:
             HybridsimError: a penalty is not differentiable at zero.
         """
-        self.penalty.check_differentiable()
+        self.prior_terms.penalty.check_differentiable()
         if self.continuity or self.simulator.has_free_delay:
             cost, equations = self.normal_equations(point)
             return CostGradient(cost, equations.a, equations.d)
-        cost, theta_gradient, state_gradient = self._prior_terms(point)
+        cost, theta_gradient, state_gradient = self.prior_terms.cost_and_gradients(*point)
         scale = 1.0 if windows is None else self.windows.count / len(windows)
         for batch, _ in self._batches(point, directions=1, pairs=self._pairs(point, windows)):
             readings = self.simulator.readings(*batch.arguments)
             scaled = self._robust(self._residuals(point, readings.y, batch))
-            ct_samples = scaled.residual * scaled.jacobian_scale * self.windows.weight[batch.window]
-            ct_y = self.sampling.scatter(ct_samples, batch.window, *readings.y.shape[1:])
+            ct_readings = scaled.residual * scaled.jacobian_scale * self.windows.weight[batch.window]
+            ct_y = self.sampling.scatter(ct_readings, batch.window, *readings.y.shape[1:])
             cotangents = self.simulator.pull_back(*batch.arguments, ct_y)
-            p, w = batch.problem, batch.window
+            p, w = batch.instance, batch.window
             np.add.at(cost, p, scale * np.where(readings.ok, 0.5 * scaled.cost.sum(axis=1), np.inf))
-            np.add.at(theta_gradient, (p[:, None], self.layout.index[self.windows.run[w]]), scale * cotangents.theta)
+            np.add.at(
+                theta_gradient, (p[:, None], self.layout.index[self.windows.recording[w]]), scale * cotangents.theta
+            )
             if self.s:
-                state_gradient[p, w] += scale * self.simulator.initial_states.delta_cotangents(
+                state_gradient[p, w] += scale * self.simulator.state_layout.delta_cotangents(
                     point.q[p, w], point.qd[p, w], cotangents.initial_state
                 )
         return CostGradient(cost, theta_gradient, state_gradient)
 
-    def samples(self, point: Point) -> tuple[Float[Array, "P W M"], Bool[Array, "P W"]]:
+    def sampled_readings(self, point: Point) -> tuple[Float[Array, "P W M"], Bool[Array, "P W"]]:
         """Simulated readings at the times of the measurements, and which windows did not diverge."""
         shape = (len(point.theta), self.windows.count)
-        samples, ok = np.zeros((*shape, self.windows.value.shape[1])), np.zeros(shape, dtype=bool)
+        sampled, ok = np.zeros((*shape, self.windows.value.shape[1])), np.zeros(shape, dtype=bool)
         for batch, _ in self._batches(point, directions=1):
             readings = self.simulator.readings(*batch.arguments)
-            samples[batch.problem, batch.window] = self._samples(point, readings.y, batch)
-            ok[batch.problem, batch.window] = readings.ok
-        return samples, ok
+            sampled[batch.instance, batch.window] = self._sampled_readings(point, readings.y, batch)
+            ok[batch.instance, batch.window] = readings.ok
+        return sampled, ok
 
     # batches of windows
 
     def _pairs(self, point: Point, windows: Array | None = None) -> Pairs:
-        """Every combination of a problem with a window, of all windows or of some."""
+        """All pairs of an instance and a window, for all windows or for the given ones."""
         index = np.arange(self.windows.count) if windows is None else windows
-        problem, window = (x.ravel() for x in np.meshgrid(np.arange(len(point.theta)), index, indexing="ij"))
-        return problem, window
+        instance, window = (x.ravel() for x in np.meshgrid(np.arange(len(point.theta)), index, indexing="ij"))
+        return instance, window
 
     def _batches(
         self, point: Point, directions: int, pairs: Pairs | None = None
     ) -> Iterator[tuple[WindowBatch, slice]]:
         """Batches of windows whose derivatives fit into memory, each with its slice of the pairs."""
-        problem, window = self._pairs(point) if pairs is None else pairs
-        size = max(MAX_BATCH_BYTES // (8 * max(directions, 1) * self.rows * self.simulator.width), 1)
-        for first in range(0, len(problem), size):
-            rows = slice(first, first + size)
-            p, w = problem[rows], window[rows]
+        instance, window = self._pairs(point) if pairs is None else pairs
+        size = max(MAX_BATCH_BYTES // (8 * max(directions, 1) * self.reading_rows * self.simulator.width), 1)
+        for first in range(0, len(instance), size):
+            part = slice(first, first + size)
+            p, w = instance[part], window[part]
             theta = point.theta[0] if len(point.theta) == 1 else point.theta[p]
             if self.layout.has_per_run:
-                theta = np.take_along_axis(point.theta[p], self.layout.index[self.windows.run[w]], axis=1)
-            initial = self.simulator.initial_states.rows(point.q[p, w], point.qd[p, w], self.windows.start[w])
-            yield WindowBatch(p, w, (theta, initial, self.inputs[w])), rows
+                theta = np.take_along_axis(point.theta[p], self.layout.index[self.windows.recording[w]], axis=1)
+            initial = self.simulator.state_layout.pack(point.q[p, w], point.qd[p, w], self.windows.start[w])
+            yield WindowBatch(p, w, (theta, initial, self.inputs[w])), part
 
     def _directions(self, point: Point, batch: WindowBatch) -> tuple[Array, Array]:
         """Tangents along every entry of single-run θ, then along every entry of the initial state's delta."""
@@ -320,10 +329,10 @@ class Objective:
         return np.eye(n + s, n)[None], t_initial
 
     def _initial_state_directions(self, point: Point, batch: WindowBatch) -> Array:
-        pairs = (batch.problem, batch.window)
-        return self.simulator.initial_states.directions(point.q[pairs], point.qd[pairs])
+        pairs = (batch.instance, batch.window)
+        return self.simulator.state_layout.directions(point.q[pairs], point.qd[pairs])
 
-    def _samples(self, point: Point, y: Array, batch: WindowBatch) -> Float[Array, "b M"]:
+    def _sampled_readings(self, point: Point, y: Array, batch: WindowBatch) -> Float[Array, "b M"]:
         readings = y[..., : self.m]
         if not self.simulator.has_free_delay:
             return self.sampling.sample(readings, batch.window)
@@ -331,7 +340,7 @@ class Objective:
 
     def _residuals(self, point: Point, y: Array, batch: WindowBatch) -> Float[Array, "b M"]:
         w = self.windows
-        return w.weight[batch.window] * (self._samples(point, y, batch) - w.value[batch.window])
+        return w.weight[batch.window] * (self._sampled_readings(point, y, batch) - w.value[batch.window])
 
     def _residual_jacobian(self, point: Point, y: Array, t_y: Array, batch: WindowBatch) -> Float[Array, "b d M"]:
         """Directional derivatives of the residuals; directions are entries of single-run θ and initial states."""
@@ -350,10 +359,10 @@ class Objective:
     def _delays(self, point: Point, batch: WindowBatch) -> Delays:
         """Delays in each window of a batch."""
         if not self.layout.has_per_run:
-            return Delays(*(x[batch.problem] for x in self.simulator.delays(point.theta)))
-        # one evaluation for every run of every problem
+            return Delays(*(x[batch.instance] for x in self.simulator.delays(point.theta)))
+        # one evaluation for every recording of every instance
         delays = self.simulator.delays(point.theta[:, self.layout.index].reshape(-1, self.simulator.space.size))
-        index = batch.problem * len(self.layout.runs) + self.windows.run[batch.window]
+        index = batch.instance * len(self.layout.run_names) + self.windows.recording[batch.window]
         return Delays(*(x[index] for x in delays))
 
     def stack_derivatives(self, derivatives: Float[Array, "b d ..."], batch: WindowBatch) -> Float[Array, "b D ..."]:
@@ -362,39 +371,10 @@ class Objective:
             return derivatives
         n = self.simulator.space.size
         result = np.zeros((len(derivatives), self.N + self.s, *derivatives.shape[2:]))
-        lane, index = np.arange(len(derivatives))[:, None], self.layout.index[self.windows.run[batch.window]]
+        lane, index = np.arange(len(derivatives))[:, None], self.layout.index[self.windows.recording[batch.window]]
         result[lane, index] = derivatives[:, :n]
         result[:, self.N :] = derivatives[:, n:]
         return result
 
     def _robust(self, r: Float[Array, "b M"]) -> RobustResiduals:
         return robust_residuals(self.terms.loss, r, self.terms.loss_scale)
-
-    def _prior_terms(self, point: Point) -> CostGradient:
-        """Cost and gradient of the terms that need no simulation: priors on θ and initial states, and penalties.
-
-        The gradient excludes penalties that are not differentiable at zero.
-        """
-        layout = self.layout
-        residual = layout.prior_weight * (point.theta - layout.prior_mean)
-        cost = 0.5 * np.square(residual).sum(axis=1) + 0.5 * (self.l2 * np.square(point.theta)).sum(axis=1)
-        cost = cost + self.penalty(point.theta)
-        theta_gradient = layout.prior_weight * residual + self.l2 * point.theta
-        guess_residual, jacobian = self._guess_residuals(point)
-        cost = cost + 0.5 * np.square(guess_residual).sum(axis=(1, 2))
-        return CostGradient(cost, theta_gradient, (guess_residual[:, :, None] @ jacobian)[:, :, 0])
-
-    def _guess_residuals(self, point: Point) -> tuple[Float[Array, "P W s"], Float[Array, "P W s s"]]:
-        """Weighted differences of the initial states from their initial guesses, with Jacobians."""
-        shape = (*point.q.shape[:2], self.s)
-        if not self._initial_state_weight.any():
-            return np.zeros(shape), np.zeros((*shape, self.s))
-        q, qd = np.broadcast_to(self.guess[0], point.q.shape), np.broadcast_to(self.guess[1], point.qd.shape)
-        difference = self.simulator.initial_states.difference(q, qd, point.q, point.qd)
-        jacobian = self.simulator.initial_states.difference_jacobians(q, point.q)[1]
-        return self._initial_state_weight * difference, self._initial_state_weight[:, None] * jacobian
-
-    @cached_property
-    def _initial_state_weight(self) -> Float[Array, " s"]:
-        std = self.terms.initial_state_std
-        return np.zeros(self.s) if std is None or not self.s else 1.0 / np.asarray(std, dtype=float)

@@ -1,8 +1,10 @@
-"""Sparsity penalties, which make entries of θ, inputs of a network or whole networks exactly zero.
+"""Penalties: L2, and sparsity penalties, which make parameters, inputs of networks or whole networks exactly zero.
+
+An input becomes zero if all its weights do, and likewise a network.
 
     κ |θ|            Free(..., l1=κ); with `group`, κ √(Σ θ²) over all parameters of that group
     κ Σ |θ|          Sparsity(first_layer=κ), over the weights of first layers, without biases
-    ½ λ Σ θ²         Sparsity(upper_layers=λ), over the weights of all other layers and the biases of all layers
+    ½ λ Σ θ²         Sparsity(l2=λ), over the weights of all other layers and the biases of all layers
     κ Σ ‖column‖     Sparsity(inputs=κ), over the weights of each network input
     κ Σ ‖network‖    Sparsity(grafts=κ), over whole networks
 
@@ -24,23 +26,23 @@ from hybridsim.networks.weight_name import WeightName, parse_weight_name
 
 Array = np.ndarray
 MAX_ITERATIONS, TOLERANCE = 2000, 1e-10
-"""Of ADMM: iteration limit, and relative tolerance of primal and dual residuals."""
+"""Iteration limit of ADMM, and its relative tolerance on primal and dual residuals."""
 
 
 @dataclass(frozen=True)
 class Sparsity:
-    """Penalty weights of the networks of a fit; zero means no penalty."""
+    """Penalties on the networks of a fit; a factor of zero means no penalty."""
 
     inputs: float = 0.0
-    """Weight of the norm of each column of a first layer, which holds the weights of one input."""
+    """Factor κ of the norm of each column of a first layer, which holds the weights of one input."""
     grafts: float = 0.0
-    """Weight of the norm of each network."""
+    """Factor κ of the norm of all weights of each network."""
     first_layer: float = 0.0
-    """Weight of the absolute values of the weights of first layers, without biases."""
-    upper_layers: float = 0.0
-    """Weight of half the squares of the weights of all other layers and of the biases of all layers."""
+    """Factor κ of Σ |θ| over the weights of first layers, without biases."""
+    l2: float = 0.0
+    """Factor λ of ½ Σ θ² over the weights of all other layers and the biases of all layers."""
     groups: tuple[tuple[tuple[int, ...], float], ...] = ()
-    """Further groups of entries of θ that become zero jointly (group lasso), with the weights of their norms."""
+    """Further groups of entries of θ that become zero jointly (group lasso), with the factors of their norms."""
 
 
 NO_SPARSITY = Sparsity()
@@ -56,7 +58,7 @@ class Penalty:
 
     @property
     def is_active(self) -> bool:
-        """Whether any weight is nonzero."""
+        """Whether any factor is nonzero."""
         return bool(self.groups) or bool(np.any(self.l1))
 
     def check_differentiable(self) -> None:
@@ -74,7 +76,7 @@ class Penalty:
             total = total + weight * np.sqrt(np.square(theta[..., index]).sum(axis=-1))
         return total
 
-    def proximal(self, x: Float[Array, " N"], step: Float[Array, " N"]) -> Float[Array, " N"]:
+    def proximal_map(self, x: Float[Array, " N"], step: Float[Array, " N"]) -> Float[Array, " N"]:
         """Proximal map: the minimiser y of ½ Σ (y − x)²/step plus the penalty; steps are equal within a group."""
         y = np.sign(x) * np.maximum(np.abs(x) - step * self.l1, 0.0)
         for index, weight in self.groups:
@@ -120,13 +122,14 @@ def _check_applicable(sparsity: Sparsity, names: Sequence[WeightName | None]) ->
     """Raise if a penalty applies to no free parameter: it would be ignored silently."""
     weights = [name for name in names if name is not None]
     first, any_layer = any(w.is_first_layer_weight for w in weights), any(w.layer is not None for w in weights)
-    applicable = {"inputs": first, "first_layer": first, "upper_layers": any_layer, "grafts": bool(weights)}
-    if kinds := [kind for kind, has_match in applicable.items() if getattr(sparsity, kind) and not has_match]:
-        missing = "layer of this kind in an MLP (of hybridsim or Equinox)" if weights else "parameter of a network"
-        raise HybridsimError(
-            f"sparsity of {', '.join(kinds)} has no effect: no {missing} is free"
-            + ("; grafts= applies to networks of any kind" if weights else "")
+    applicable = {"inputs": first, "first_layer": first, "l2": any_layer, "grafts": bool(weights)}
+    if options := [name for name, has_match in applicable.items() if getattr(sparsity, name) and not has_match]:
+        reason = (
+            "no MLP (of hybridsim or Equinox) has free weights that it applies to; grafts= applies to all networks"
+            if weights
+            else "no parameter of a network is free"
         )
+        raise HybridsimError(f"Sparsity({', '.join(f'{name}=…' for name in options)}) has no effect: {reason}")
 
 
 def _sort_nested(groups: list[tuple[Int[Array, " k"], float]]) -> tuple[tuple[Int[Array, " k"], float], ...]:
@@ -150,11 +153,11 @@ def _weight_names(layout: ThetaLayout) -> list[WeightName | None]:
 
 
 def l2_weights(layout: ThetaLayout, sparsity: Sparsity) -> Float[Array, " N"]:
-    """L2 weights of the entries of stacked θ: those of `Free`, plus `upper_layers` of a stage where it applies."""
+    """L2 weights of the entries of stacked θ: those of `Free`, plus `l2` of a stage's sparsity where it applies."""
     is_upper = [
         name is not None and name.layer is not None and not name.is_first_layer_weight for name in _weight_names(layout)
     ]
-    return layout.l2 + np.where(is_upper, sparsity.upper_layers, 0.0)
+    return layout.l2 + np.where(is_upper, sparsity.l2, 0.0)
 
 
 def solve_penalised_qp(
@@ -174,7 +177,7 @@ def solve_penalised_qp(
 
 
 def _admm(A, a, lower, upper, theta, penalty: Penalty, unpenalised) -> Float[Array, " N"]:
-    """Penalised minimum of one problem, by alternating directions (ADMM, Boyd et al. 2011) with adaptive ρ.
+    """Penalised minimum of one instance, by alternating directions (ADMM, Boyd et al. 2011) with adaptive ρ.
 
     The quadratic function, the penalty and the bounds each have a copy of the unknowns; the penalty's copy, whose zeros
     are exact, is the result.
@@ -204,7 +207,7 @@ def _admm(A, a, lower, upper, theta, penalty: Penalty, unpenalised) -> Float[Arr
         rhs[fixed] = theta[fixed]
         x = inverse @ rhs
         before = np.concatenate([z, clipped])
-        z = penalty.proximal(x + u, 1.0 / (rho * curvature))
+        z = penalty.proximal_map(x + u, 1.0 / (rho * curvature))
         z[fixed] = theta[fixed]
         u = u + x - z
         primal_residuals = [x - z]

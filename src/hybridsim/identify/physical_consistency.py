@@ -19,7 +19,7 @@ MIN_EIGENVALUE_RATIO = 1e-3
 """Lower limit of the eigenvalues of a body's pseudo-inertia, relative to the smallest one of the model's body."""
 MAX_ITERATIONS = 2000
 TOLERANCE = 1e-8
-"""Of primal and dual residuals, scaled by the typical magnitude of each parameter."""
+"""Tolerance on primal and dual residuals, scaled by the typical magnitude of each parameter."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,10 +30,10 @@ class ConsistentInertias:
     gyration_radius: Float[Array, " b"]
     """Polar radius of gyration about the origin of the body frame: RMS distance of the mass from it [m]."""
     min_eigenvalue: Float[Array, " b"]
-    """Of the pseudo-inertia, normalised by mass and radius of gyration."""
+    """Lower limit of the eigenvalues of the normalised pseudo-inertia."""
 
     @classmethod
-    def of(cls, model: Model, phi: Float[Array, "b 10"], has_mass: Bool[Array, " nb"]) -> "ConsistentInertias":
+    def from_model(cls, model: Model, phi: Float[Array, "b 10"], has_mass: Bool[Array, " nb"]) -> "ConsistentInertias":
         """The set for a model's bodies with mass, whose inertial parameters are `phi`."""
         mass = np.asarray(model.body.mass, dtype=float)[has_mass]
         gyration_radius = np.sqrt(0.5 * phi[:, 4:7].sum(axis=1) / mass)
@@ -89,7 +89,7 @@ def consistent_least_squares(
     """
     b = 10 * len(bodies.mass)
 
-    def coordinates(parameters: Array) -> Array:
+    def split_variables(parameters: Array) -> Array:
         """Coordinates of the projection: entries of pseudo-inertias, and scaled parameters of joints."""
         pseudo = bodies.pseudo_inertias(parameters[:b].reshape(-1, 10))
         return np.concatenate([pseudo.ravel(), parameters[b:] / scale[b:]])
@@ -98,8 +98,8 @@ def consistent_least_squares(
         pseudo = bodies.project(z[: b // 10 * 16].reshape(-1, 4, 4))
         return np.concatenate([pseudo.ravel(), np.maximum(z[b // 10 * 16 :], 0.0)])
 
-    offset, zero = coordinates(origin), coordinates(np.zeros_like(origin))
-    F = np.stack([coordinates(scale * e) - zero for e in np.eye(len(origin))], axis=1)
+    offset, zero = split_variables(origin), split_variables(np.zeros_like(origin))
+    F = np.stack([split_variables(scale * e) - zero for e in np.eye(len(origin))], axis=1)
     weight = np.trace(gram) / np.trace(F.T @ F)
     inverse = np.linalg.inv(gram + weight * F.T @ F)
     z, u = project(offset), np.zeros_like(offset)

@@ -1,10 +1,11 @@
-"""A fit as a whole: the simulated setup, its free parameters, the measurements, and the stages of the fit."""
+"""A fit as a whole: the simulated setup, its free parameters, the recordings, and the stages of the fit."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
+import jax
 import numpy as np
 
 from hybridsim.core.errors import HybridsimError
@@ -17,12 +18,12 @@ from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.identify.solvers.solver import Solver
 from hybridsim.identify.theta_layout import ThetaLayout
 from hybridsim.identify.window_simulator import WindowSimulator
-from hybridsim.identify.windows import Measurements, Windows, cut_windows, time_span
+from hybridsim.identify.windows import ChannelRoles, Windows, cut_windows, time_span
 from hybridsim.params.setup import Setup
 from hybridsim.params.space import ParameterSpace
 from hybridsim.sim.state import Inputs
 
-InitialStateMode = Literal["free", "near", "measured"]
+InitialStateMode = Literal["free", "prior", "measured"]
 
 
 @dataclass(frozen=True)
@@ -37,10 +38,10 @@ class Stage:
     """Time at the beginning of a window that is simulated but not compared [s], for the internal states of actuators to
     converge: the delay, or about five time constants of a lag."""
     initial_states: InitialStateMode = "free"
-    """Initial states of windows: `free`, free with a prior at the measured state (`near`), or fixed at it
+    """Initial states of windows: `free`, free with a prior at the measured state (`prior`), or fixed at it
     (`measured`)."""
     initial_state_std: tuple[float, float] = (1e-3, 1e-2)
-    """Standard deviations of that prior in position [rad or m] and velocity [rad/s or m/s], for `near`."""
+    """Standard deviations of that prior in position [rad or m] and velocity [rad/s or m/s]."""
     continuity: tuple[float, float] | None = None
     """Standard deviations of continuity defects between windows in position [rad or m] and velocity [rad/s or m/s]."""
     loss: str = "linear"
@@ -74,25 +75,25 @@ class FitProblem:
 
     setup: Setup
     space: ParameterSpace
-    measurements: Measurements
+    channel_roles: ChannelRoles
     train: tuple[Recording, ...]
     """Training runs."""
     held_out: tuple[Recording, ...] = ()
-    """Held-out runs, for validation."""
+    """Held-out runs."""
 
     def __post_init__(self):
         sensors, actuators = self.setup.sensors.names, self.setup.sim.model.actuator.names
-        if tuple(self.measurements.noise) != sensors:
+        if tuple(self.channel_roles.noise) != sensors:
             raise HybridsimError(
                 f"noise must be given for exactly the sensors {', '.join(sensors)}, in their order, "
-                f"not for {', '.join(self.measurements.noise) or 'none'}"
+                f"not for {', '.join(self.channel_roles.noise) or 'none'}"
             )
-        for name in self.measurements.commands:
+        for name in self.channel_roles.commands:
             if name not in actuators:
                 raise HybridsimError(f"no actuator is named {name!r}; there are {', '.join(actuators) or 'none'}")
         if not self.train:
             raise HybridsimError("a fit needs at least one training run")
-        names = [run.name for run in (*self.train, *self.held_out)]
+        names = [recording.name for recording in (*self.train, *self.held_out)]
         if duplicates := sorted({name for name in names if names.count(name) > 1}):
             raise HybridsimError(f"two runs are named {duplicates[0]!r}; names must be unique")
 
@@ -121,7 +122,7 @@ class FitProblem:
         return self._window_simulator(with_states=True)
 
     def _window_simulator(self, *, with_states: bool) -> WindowSimulator:
-        user = {name: np.zeros(()) for name in self.measurements.user}
+        user = {name: np.zeros(()) for name in self.channel_roles.user}
         inputs = Inputs(np.zeros(self.setup.sim.model.nu), None, user)
         return WindowSimulator(self.setup, self.space, inputs, with_states=with_states)
 
@@ -132,11 +133,11 @@ class FitProblem:
         sim, sensors = self.setup.sim, self.setup.sensors
         dt = float(sim.dt)
         burn_in = max(stage.burn_in, self._network_lag(stage))
-        longest = max(end - start for start, end in (time_span(run, self.measurements) for run in runs))
+        longest = max(end - start for start, end in (time_span(run, self.channel_roles) for run in runs))
         is_measured, stride = stage.initial_states == "measured", stage.stride
         windows = cut_windows(
             runs,
-            self.measurements,
+            self.channel_roles,
             sim.model.actuator.names,
             dt=dt,
             length=longest + dt if stage.window is None else max(stage.window, dt),
@@ -147,39 +148,47 @@ class FitProblem:
         simulator = self.window_simulator(with_states=stage.continuity is not None)
         if not stage.burn_in:
             self._check_internal_states(simulator, windows, runs)
-        guess = initial_guess(simulator.initial_states, sensors, runs, windows, smooth=not is_measured)
+        guess = initial_guess(simulator.state_layout, sensors, runs, windows, smooth=not is_measured)
         nv = sim.model.nv
         terms = Terms(
             loss=stage.loss,
             loss_scale=stage.loss_scale,
             free_initial_states=not is_measured,
-            initial_state_std=np.repeat(stage.initial_state_std, nv) if stage.initial_states == "near" else None,
-            continuity_tolerance=None if stage.continuity is None else np.repeat(stage.continuity, nv),
+            initial_state_std=np.repeat(stage.initial_state_std, nv) if stage.initial_states == "prior" else None,
+            continuity_std=None if stage.continuity is None else np.repeat(stage.continuity, nv),
             sparsity=stage.sparsity,
         )
         return Objective(simulator, self.layout(runs), windows, (guess.q, guess.qd), terms), guess
 
     def _check_initial_states(self, stage: Stage) -> None:
         """Raise if measured initial states depend on free sensor parameters."""
-        if stage.initial_states != "free" and (free := [n for n in self.space.labels if n.startswith("sensor.")]):
+        if stage.initial_states != "free" and (free := [n for n in self.space.names if n.startswith("sensor.")]):
             raise HybridsimError(
                 f'initial_states = "{stage.initial_states}" derives initial states from sensor readings, but '
                 f'{free[0]} is free and its initial value may be wrong; use initial_states = "free"'
             )
 
     def _check_internal_states(self, simulator: WindowSimulator, windows: Windows, runs: Sequence[Recording]) -> None:
-        """Raise if windows begin where internal states of actuators are unknown."""
-        start_times = np.array([time_span(run, self.measurements)[0] for run in runs])
-        if simulator.initial_states.has_internal_state and np.any(windows.start > start_times[windows.run]):
-            actuators = [type(stage).__name__ for stage in self.setup.sim.actuation.stages]
+        """Raise if windows begin where internal states of actuation stages are unknown."""
+        start_times = np.array([time_span(run, self.channel_roles)[0] for run in runs])
+        if simulator.state_layout.has_internal_state and np.any(windows.start > start_times[windows.recording]):
+            names = ", ".join(self._stages_with_internal_state())
             raise HybridsimError(
-                f"the actuators ({', '.join(actuators)}) have internal states, which are unknown where a window begins "
-                "in the middle of a run: give the stage a burn_in of about five time constants, or fit whole runs"
+                f"internal states of the actuation stages ({names}) are unknown where a window begins in the middle of "
+                "a run: give the stage of the fit a burn_in of about five time constants, or fit whole runs"
             )
+
+    def _stages_with_internal_state(self) -> list[str]:
+        """Classes of the actuation stages that have internal states."""
+        sim = self.setup.sim
+        with jax.enable_x64(True):
+            states = sim.initial_state().aux["actuation"]
+        pairs = zip(sim.actuation.stages, states, strict=True)
+        return [type(actuation_stage).__name__ for actuation_stage, state in pairs if jax.tree.leaves(state)]
 
     def layout(self, runs: Sequence[Recording] | None = None) -> ThetaLayout:
         """Layout of θ over the training runs, or over other runs."""
-        return ThetaLayout(self.space, [run.run for run in (self.train if runs is None else runs)])
+        return ThetaLayout(self.space, [recording.run_name for recording in (self.train if runs is None else runs)])
 
     def _network_lag(self, stage: Stage) -> float:
         """Time at the beginning of a window in which delayed inputs of networks are unknown [s]."""
@@ -194,7 +203,7 @@ class FitProblem:
         return lag
 
     def _max_sensor_delay(self) -> float:
-        """Upper bound of the sensor delays [s]."""
+        """Upper bound on the sensor delays [s]."""
         delays = list(np.asarray(self.setup.sensors.delay))
         for parameter in self.space.table(self.space.initial):
             if not parameter.name.startswith("sensor.delay"):

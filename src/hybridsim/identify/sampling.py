@@ -23,12 +23,13 @@ class Sampling:
             has_free_delay: whether delays are free, so that every call specifies them.
         """
         self.windows, self.has_free_delay = windows, has_free_delay
-        position = windows.position - np.where(windows.weight > 0.0, delay[windows.channel], 0.0)
-        is_integer = not has_free_delay and np.all(np.abs(position - np.round(position)) < 1e-6)
-        last = np.round(position).max() if is_integer else np.ceil(windows.position.max())
-        self.rows = int(last) + 1
+        times = windows.time_in_steps - np.where(windows.weight > 0.0, delay[windows.channel], 0.0)
+        is_integer = not has_free_delay and np.all(np.abs(times - np.round(times)) < 1e-6)
+        last = np.round(times).max() if is_integer else np.ceil(windows.time_in_steps.max())
+        self.reading_rows = int(last) + 1
         """Number of rows of readings that the samples require; sensors are read once before each step."""
-        self._stencil = None if has_free_delay else stencil(np.clip(position, 0.0, self.rows - 1), self.rows)
+        clipped = np.clip(times, 0.0, self.reading_rows - 1)
+        self._stencil = None if has_free_delay else stencil(clipped, self.reading_rows)
 
     @cached_property
     def _first_dense_row(self) -> int | None:
@@ -37,8 +38,8 @@ class Sampling:
         if fixed is None or fixed.weights.shape[-1] > 1 or not (w.weight > 0.0).all():
             return None
         channels = w.channel.max() + 1
-        row = self.rows - w.channel.shape[1] // channels
-        expected = np.arange(row * channels, self.rows * channels)
+        row = self.reading_rows - w.channel.shape[1] // channels
+        expected = np.arange(row * channels, self.reading_rows * channels)
         same = w.channel.shape[1] == len(expected) and bool(np.all(fixed.first * channels + w.channel == expected))
         return row if same else None
 
@@ -46,11 +47,11 @@ class Sampling:
         """Sample the readings, or tangents of the readings, of some windows.
 
         Args:
-            readings: at least `rows` rows, with one column per sensor.
+            readings: at least `reading_rows` rows, with one column per sensor.
             index: indices of the windows.
         """
         assert self._stencil is not None, "free delays require sample_delayed"
-        if self._first_dense_row is not None and readings.shape[-2] == self.rows:
+        if self._first_dense_row is not None and readings.shape[-2] == self.reading_rows:
             return readings[..., self._first_dense_row :, :].reshape(*readings.shape[:-2], -1)
         selected = Stencil(*(x[index] for x in self._stencil))
         return _weighted_sum(readings, selected.first, selected.weights, self.windows.channel[index])
@@ -61,8 +62,8 @@ class Sampling:
         """Sample the readings at the given delays [steps]; also returns the derivative with respect to the delay."""
         w = self.windows
         sample_delay = np.take_along_axis(delay, w.channel[index], axis=1)
-        position = np.clip(w.position[index] - sample_delay, 0.0, readings.shape[-2] - 1.0)
-        selected = cubic_stencil(position, readings.shape[-2])
+        times = np.clip(w.time_in_steps[index] - sample_delay, 0.0, readings.shape[-2] - 1.0)
+        selected = cubic_stencil(times, readings.shape[-2])
         channel = w.channel[index]
         value = _weighted_sum(readings, selected.first, selected.weights, channel)
         return value, -_weighted_sum(readings, selected.first, selected.slopes, channel)

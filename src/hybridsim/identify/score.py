@@ -1,6 +1,6 @@
 """Errors of fitted models on recordings, in the units of the channels.
 
-`score_windows` fits the initial state of each window to the window itself, which measures what a model can explain.
+`score_windows` fits the initial state of each window to the window itself, which measures what a model can reconstruct.
 `score_predictions` fits it to the preceding samples only. Per-run parameters are fitted to the scored run: to all of
 it, or, for predictions, to its first part, which is then not scored.
 """
@@ -36,7 +36,7 @@ class Score:
     channels: tuple[str, ...]
     rms: Float[Array, "W m"]
     """Root mean square error of every window and channel, in the channel's unit; NaN for windows without samples."""
-    diverged: int
+    diverged_count: int
     """Number of windows whose simulation diverged; they have no rows in `rms`, and their errors count as infinite."""
 
     @property
@@ -61,7 +61,7 @@ class Score:
 
     @property
     def _errors(self) -> Float[Array, " n"]:
-        return np.concatenate([self.window_rms, np.full(self.diverged, np.inf)])
+        return np.concatenate([self.window_rms, np.full(self.diverged_count, np.inf)])
 
     @property
     def channel_rms(self) -> dict[str, float]:
@@ -73,9 +73,9 @@ class WindowScores(NamedTuple):
     """Windows of runs, simulated with several θ."""
 
     objective: Objective
-    """With weights of the scored samples only."""
+    """Objective with weights of the scored samples only."""
     point: Point
-    samples: Float[Array, "P W M"]
+    sampled_readings: Float[Array, "P W M"]
     """Simulated readings at the times of the measurements."""
     ok: Bool[Array, "P W"]
     """Which windows did not diverge."""
@@ -83,14 +83,14 @@ class WindowScores(NamedTuple):
     @property
     def scores(self) -> tuple[Score, ...]:
         """Score of each θ."""
-        return tuple(_score(self, k) for k in range(len(self.samples)))
+        return tuple(_score(self, k) for k in range(len(self.sampled_readings)))
 
     @property
     def residual_rms(self) -> Float[Array, "P W"]:
         """Root mean square residual of each window, in standard deviations of the noise; NaN where it diverged."""
         w = self.objective.windows
         count = np.maximum((w.weight > 0.0).sum(axis=1), 1)
-        total = np.square(w.weight * (self.samples - w.value)).sum(axis=2)
+        total = np.square(w.weight * (self.sampled_readings - w.value)).sum(axis=2)
         return np.where(self.ok, np.sqrt(total / count), np.nan)
 
 
@@ -122,26 +122,26 @@ def score_predictions(
     thetas: Float[Array, "*P n"],
     runs: Sequence[Recording],
     *,
-    history: float,
+    initialization_time: float,
     horizon: float,
     burn_in: float = 0.0,
 ) -> WindowScores:
-    """Score predictions over `horizon`, with initial states fitted to the preceding `history`.
+    """Score predictions over `horizon`, with initial states fitted to the preceding `initialization_time`.
 
     Args:
         problem: fitted problem.
         thetas: θ with the common parameters, of one fit or several.
         runs: runs to predict.
-        history: time before a prediction to which its initial state is fitted [s].
+        initialization_time: time before a prediction to which its initial state is fitted [s].
         horizon: length of a prediction [s].
         burn_in: see `Stage`; it precedes both.
 
     Raises:
         HybridsimError: no run is long enough.
     """
-    whole = _complete_windows(problem, runs, history + horizon, burn_in)
-    history += burn_in
-    is_predicted = whole.windows.position * whole.windows.dt > history * (1.0 + ROUNDING)
+    whole = _complete_windows(problem, runs, initialization_time + horizon, burn_in)
+    prediction_start = initialization_time + burn_in
+    is_predicted = whole.windows.time_in_steps * whole.windows.dt > prediction_start * (1.0 + ROUNDING)
     used = whole.windows.weight > 0.0
     has_both = np.asarray((is_predicted & used).any(axis=1) & (~is_predicted & used).any(axis=1))
     is_calibration = np.zeros(len(has_both), dtype=bool)
@@ -149,7 +149,10 @@ def score_predictions(
         is_calibration = _is_calibration_window(problem, whole, runs)
     index = np.flatnonzero(has_both & ~is_calibration)
     if not len(index):
-        raise HybridsimError(f"no run is long enough to predict {horizon:g} s from the preceding {history:g} s")
+        after = f" after a burn-in of {burn_in:g} s" if burn_in else ""
+        raise HybridsimError(
+            f"no run is long enough to predict {horizon:g} s from the preceding {initialization_time:g} s{after}"
+        )
     theta = whole.layout.stack(np.atleast_2d(thetas))
     if whole.layout.has_per_run:
         calibration = whole.select(np.flatnonzero(is_calibration))
@@ -157,10 +160,10 @@ def score_predictions(
     objective, is_predicted = whole.select(index), is_predicted[index]
     weight = objective.windows.weight
     # numerically differentiated channels depend on later samples
-    lookahead = np.array([max(run.series[name].lookahead for run in runs) for name in problem.measurements.noise])
-    latest = objective.windows.position * objective.windows.dt + lookahead[objective.windows.channel]
-    depends_on_predicted = latest > history * (1 + ROUNDING)
-    steps = math.ceil(history / objective.windows.dt - ROUNDING)
+    lookahead = np.array([max(run.series[name].lookahead for run in runs) for name in problem.channel_roles.noise])
+    latest = objective.windows.time_in_steps * objective.windows.dt + lookahead[objective.windows.channel]
+    depends_on_predicted = latest > prediction_start * (1 + ROUNDING)
+    steps = math.ceil(prediction_start / objective.windows.dt - ROUNDING)
     early = objective.with_weight(np.where(depends_on_predicted, 0.0, weight)).truncate(steps)
     point = fit_initial_states(early, early.stacked_point(theta))
     return _simulate(objective.with_weight(np.where(is_predicted, weight, 0.0)), point)
@@ -177,7 +180,7 @@ def calibrate(objective: Objective, point: Point, *, max_steps: int = 30, growin
     """
     if not objective.layout.has_per_run:
         return fit_initial_states(objective, point, max_steps=max_steps, growing=growing)
-    solver = LevenbergMarquardt(hold_common=True, max_steps=max_steps)
+    solver = LevenbergMarquardt(fix_common=True, max_steps=max_steps)
     # long trajectories are as sensitive to per-run parameters as to initial states
     for horizon in growing_horizons(objective) if growing else (objective,):
         point = fit_initial_states(horizon, point, max_steps=max_steps, growing=False)
@@ -200,21 +203,21 @@ def _complete_windows(
 
 def _is_calibration_window(problem: FitProblem, objective: Objective, runs: Sequence[Recording]) -> Bool[Array, " W"]:
     """Which windows are used to fit per-run parameters."""
-    ends = np.array([time_span(run, problem.measurements) for run in runs])
+    ends = np.array([time_span(run, problem.channel_roles) for run in runs])
     limit = ends[:, 0] + CALIBRATION_FRACTION * (ends[:, 1] - ends[:, 0])
     w = objective.windows
-    return (w.start < limit[w.run]) | (w.start <= ends[w.run, 0])
+    return (w.start < limit[w.recording]) | (w.start <= ends[w.recording, 0])
 
 
 def _simulate(objective: Objective, point: Point) -> WindowScores:
-    return WindowScores(objective, point, *objective.samples(point))
+    return WindowScores(objective, point, *objective.sampled_readings(point))
 
 
-def _score(scores: WindowScores, problem: int) -> Score:
-    """Errors of the scored samples of one problem."""
+def _score(scores: WindowScores, instance: int) -> Score:
+    """Errors of the scored samples of one instance."""
     w, names = scores.objective.windows, scores.objective.simulator.setup.sensors.names
-    ok = scores.ok[problem]
-    squares = np.square(scores.samples[problem] - w.value)
+    ok = scores.ok[instance]
+    squares = np.square(scores.sampled_readings[instance] - w.value)
     rms = np.full((w.count, len(names)), np.nan)
     for channel in range(len(names)):
         selected = (w.channel == channel) & (w.weight > 0.0)

@@ -21,46 +21,46 @@ from hybridsim.identify.penalty import Sparsity
 from hybridsim.identify.problem import FitProblem, Stage
 from hybridsim.identify.score import score_windows
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
-from hybridsim.networks.prune import CONSTANT, InputColumn, ablate, input_addresses, reseed
+from hybridsim.networks.prune import CONSTANT, PruningUnit, ablate, input_addresses, reseed
 from hybridsim.networks.weight_name import parse_weight_name
 from hybridsim.params.space import ParameterSpace
 
 Array = np.ndarray
-Support = frozenset[InputColumn]
+Support = frozenset[PruningUnit]
 """Selected inputs of networks; a constant is included only if its network has no other input."""
 INITIAL_PENALTY, MAX_GROWTH, MIN_GROWTH = 1e-5, 4.0, 1.5
-"""Initial penalty of an input, relative to the cost of the model without networks; largest growth factor of the
-penalty, and smallest one, where many inputs drop out together."""
+"""Initial penalty of an input, relative to the largest, which is about twice the cost of the model without networks;
+largest growth factor of the penalty, and smallest one, where many inputs drop out together."""
 SIGNIFICANCE = 3.0
 """Standard deviations by which a mean squared residual must increase for the increase to be significant."""
 NEGLIGIBLE_INCREASE = 0.01
 """Increase of a mean squared residual that is always insignificant, relative to the residual, or to one if larger."""
 MIN_WINDOWS = 4
 """Minimum number of windows for a paired comparison."""
-MIN_RELATIVE_SIZE = 1e-6
-"""Lower limit of the size of an input, relative to the largest."""
+MIN_RELATIVE_NORM = 1e-6
+"""Lower limit of the norm of an input's weights, relative to the largest."""
 
 
-class Candidate(NamedTuple):
+class FittedSupport(NamedTuple):
     """A set of inputs, fitted without penalty."""
 
     support: Support
     theta: Float[Array, " n"]
     residual_rms: float
     """Root mean square residual on held-out runs."""
-    squared_residuals: Float[Array, " W"] | None = None
-    """Mean squared residual of each held-out window; None if loaded from a run folder."""
+    mean_squares: Float[Array, " W"] | None = None
+    """Mean squared residual of each held-out window; None if loaded from a file."""
 
 
 class SeedResult(NamedTuple):
     """Result of one seed."""
 
     seed: int
-    dense: Candidate
+    dense: FittedSupport
     """All inputs."""
-    path: tuple[Candidate, ...]
+    path: tuple[FittedSupport, ...]
     """Sets of inputs of the penalty path, then those of forward selection."""
-    best: Candidate
+    best: FittedSupport
     """The smallest set that is not significantly worse than the one with the smallest residual."""
 
 
@@ -71,52 +71,52 @@ class SupportSearch:
     problem: FitProblem
     stage: Stage
     warm_up: Sequence[Stage]
-    columns: tuple[InputColumn, ...]
+    candidates: tuple[PruningUnit, ...]
     initial: Float[Array, " n"]
     """θ with freshly initialised networks."""
     log: Callable[[str], None]
 
     def run(self, seed: int) -> SeedResult:
         """Run the search."""
-        all_inputs = frozenset(c for c in self.columns if c.column != CONSTANT)
+        all_inputs = frozenset(c for c in self.candidates if c.column != CONSTANT)
         theta = fit(
             self.problem.with_space(self.problem.space.with_initial(self.initial)), [*self.warm_up, self.stage]
         ).theta
         dense = self.evaluate(all_inputs, theta)
         self.log(f"all {len(all_inputs)} inputs, RMS residual {dense.residual_rms:.3g}")
-        empty = self.evaluate(frozenset(), theta_with_ablated_networks(self.problem, self.columns))
+        empty = self.evaluate(frozenset(), theta_with_ablated_networks(self.problem, self.candidates))
         path = [
             self.evaluate(support, self.refit([self.stage], support, theta))
             for support, theta in self.penalty_path(dense, empty).items()
         ]
-        if not any(self.is_worse(empty, candidate) for candidate in (dense, *path)):
+        if not any(self.is_worse(empty, fitted) for fitted in (dense, *path)):
             path += self.forward_selection(empty)
-        candidates = (empty, dense, *path)
-        reference = min(candidates, key=lambda c: c.residual_rms)
+        all_fitted = (empty, dense, *path)
+        reference = min(all_fitted, key=lambda f: f.residual_rms)
         best = min(
-            (c for c in candidates if not self.is_worse(c, reference)),
-            key=lambda c: (_complexity(c.support), c.residual_rms),
+            (f for f in all_fitted if not self.is_worse(f, reference)),
+            key=lambda f: (_complexity(f.support), f.residual_rms),
         )
         best = self.backward_elimination(best, reference)
-        best = min(best, self.fit_from_scratch(best.support), key=lambda c: c.residual_rms)
+        best = min(best, self.fit_from_scratch(best.support), key=lambda f: f.residual_rms)
         return SeedResult(seed, dense, tuple(path), best)
 
-    def penalty_path(self, dense: Candidate, empty: Candidate) -> dict[Support, Array]:
+    def penalty_path(self, dense: FittedSupport, empty: FittedSupport) -> dict[Support, Array]:
         """Sets of inputs along a growing penalty, each with the last θ that has these inputs.
 
         Penalties are normalised such that all inputs are penalised equally at the weights of the dense fit.
         """
-        sizes = np.array([np.linalg.norm(dense.theta[list(c.entries)]) for c in self.columns])
-        sizes = np.maximum(sizes, MIN_RELATIVE_SIZE * (sizes.max() or 1.0))
-        runs, channels = self.problem.train, self.problem.measurements.noise
+        norms = np.array([np.linalg.norm(dense.theta[list(c.entries)]) for c in self.candidates])
+        norms = np.maximum(norms, MIN_RELATIVE_NORM * (norms.max() or 1.0))
+        runs, channels = self.problem.train, self.problem.channel_roles.noise
         max_penalty = empty.residual_rms**2 * sum(len(run.series[name].t) for run in runs for name in channels)
         penalty, growth = INITIAL_PENALTY * max_penalty, MAX_GROWTH
         solver = LevenbergMarquardt(max_steps=15, cost_tolerance=1e-4)
         theta, support = dense.theta, dense.support
         path: dict[Support, Array] = {}
         while penalty <= max_penalty:
-            groups = tuple((c.entries, penalty / size) for c, size in zip(self.columns, sizes, strict=True))
-            sparsity = Sparsity(groups=groups, upper_layers=penalty / sizes.max())
+            groups = tuple((c.entries, penalty / norm) for c, norm in zip(self.candidates, norms, strict=True))
+            sparsity = Sparsity(groups=groups, l2=penalty / norms.max())
             stage = replace(self.stage, sparsity=sparsity, solver=solver)
             trial = self.fit(self.problem.space.with_initial(theta), [stage])
             remaining = self.remaining_inputs(trial)
@@ -136,39 +136,41 @@ class SupportSearch:
 
     def remaining_inputs(self, theta: Array) -> Support:
         """Inputs with nonzero weights, and constants of networks without such inputs."""
-        nonzero = [c for c in self.columns if np.any(theta[list(c.entries)])]
+        nonzero = [c for c in self.candidates if np.any(theta[list(c.entries)])]
         with_inputs = {c.graft for c in nonzero if c.column != CONSTANT}
         return frozenset(c for c in nonzero if c.column != CONSTANT or c.graft not in with_inputs)
 
-    def forward_selection(self, empty: Candidate) -> list[Candidate]:
+    def forward_selection(self, empty: FittedSupport) -> list[FittedSupport]:
         """Add inputs one by one, the best first, while the residual decreases significantly."""
         path, current = [], empty
-        while unused := [c for c in self.columns if c not in current.support and not _is_redundant(c, current.support)]:
-            larger = [self.fit_from_scratch(_with_column(current.support, column)) for column in unused]
-            best = min(larger, key=lambda c: c.residual_rms)
+        while unused := [
+            c for c in self.candidates if c not in current.support and not _is_redundant(c, current.support)
+        ]:
+            larger = [self.fit_from_scratch(_with_unit(current.support, unit)) for unit in unused]
+            best = min(larger, key=lambda f: f.residual_rms)
             if not self.is_worse(current, best):
                 return path
             path.append(best)
             current = best
         return path
 
-    def backward_elimination(self, best: Candidate, reference: Candidate) -> Candidate:
+    def backward_elimination(self, best: FittedSupport, reference: FittedSupport) -> FittedSupport:
         """Remove inputs one by one, the least important first, while the residual does not increase significantly."""
         while best.support:
-            smaller = list(_reduced_supports(best.support, self.columns))
+            smaller = list(_reduced_supports(best.support, self.candidates))
             thetas = np.stack([self.restrict(support, best.theta).initial for support in smaller])
-            order = np.argsort(np.sqrt(self.squared_residuals(thetas).mean(axis=1)), kind="stable")
+            order = np.argsort(np.sqrt(self.mean_squares(thetas).mean(axis=1)), kind="stable")
             for support in (smaller[k] for k in order):
-                candidate = self.evaluate(support, self.refit([self.stage], support, best.theta))
-                candidate = self.fit_from_scratch(support) if self.is_worse(candidate, reference) else candidate
-                if not self.is_worse(candidate, reference):
+                fitted = self.evaluate(support, self.refit([self.stage], support, best.theta))
+                fitted = self.fit_from_scratch(support) if self.is_worse(fitted, reference) else fitted
+                if not self.is_worse(fitted, reference):
                     break
             else:
                 return best
-            best = candidate
+            best = fitted
         return best
 
-    def fit_from_scratch(self, support: Support) -> Candidate:
+    def fit_from_scratch(self, support: Support) -> FittedSupport:
         """Fit a set of inputs from untrained networks: the weights of a larger set may be poor initial values."""
         return self.evaluate(support, self.refit([*self.warm_up, self.stage], support, self.initial))
 
@@ -186,19 +188,19 @@ class SupportSearch:
 
     def restrict(self, support: Support, theta: Array) -> ParameterSpace:
         """Parameter space in which the weights of all other inputs are fixed such that they have no effect."""
-        unused_grafts = {c.graft for c in self.columns} - {c.graft for c in support}
-        unused_entries = [k for c in self.columns if c.column >= 0 and c not in support for k in c.entries]
+        unused_grafts = {c.graft for c in self.candidates} - {c.graft for c in support}
+        unused_entries = [k for c in self.candidates if c.column >= 0 and c not in support for k in c.entries]
         space = self.problem.space.with_initial(theta).with_fixed(unused_entries, 0.0)
-        names = map(parse_weight_name, space.labels)
+        names = map(parse_weight_name, space.names)
         entries = [k for k, name in enumerate(names) if name and name.graft in unused_grafts]
-        return space.with_fixed(entries, theta_with_ablated_networks(self.problem, self.columns)[entries])
+        return space.with_fixed(entries, theta_with_ablated_networks(self.problem, self.candidates)[entries])
 
-    def evaluate(self, support: Support, theta: Array) -> Candidate:
-        """Candidate with its residuals on held-out runs."""
-        squared_residuals = self.squared_residuals(theta[None])[0]
-        return Candidate(support, theta, float(np.sqrt(squared_residuals.mean())), squared_residuals)
+    def evaluate(self, support: Support, theta: Array) -> FittedSupport:
+        """A set of inputs with its residuals on held-out runs."""
+        mean_squares = self.mean_squares(theta[None])[0]
+        return FittedSupport(support, theta, float(np.sqrt(mean_squares.mean())), mean_squares)
 
-    def squared_residuals(self, thetas: Float[Array, "P n"]) -> Float[Array, "P W"]:
+    def mean_squares(self, thetas: Float[Array, "P n"]) -> Float[Array, "P W"]:
         """Mean squared residual of each held-out window; infinite where the simulation diverges."""
         problem, stage = self.problem, self.stage
         residual_rms = score_windows(
@@ -206,21 +208,19 @@ class SupportSearch:
         ).residual_rms
         return np.square(np.where(np.isfinite(residual_rms), residual_rms, np.inf))
 
-    def is_worse(self, candidate: Candidate, reference: Candidate) -> bool:
+    def is_worse(self, fitted: FittedSupport, reference: FittedSupport) -> bool:
         """Whether a set of inputs is significantly worse than another.
 
         The increase of its mean squared residual must exceed the sampling error due to noise, or be significant in a
         paired comparison of windows: both are evaluated on the same samples, so that most of the noise cancels in the
         differences.
         """
-        assert candidate.squared_residuals is not None and reference.squared_residuals is not None
-        if not np.isfinite(candidate.squared_residuals).all():
+        assert fitted.mean_squares is not None and reference.mean_squares is not None
+        if not np.isfinite(fitted.mean_squares).all():
             return True
-        increase, mean_square = (
-            candidate.squared_residuals - reference.squared_residuals,
-            float(reference.squared_residuals.mean()),
-        )
-        runs, channels = self.problem.held_out, self.problem.measurements.noise
+        increase = fitted.mean_squares - reference.mean_squares
+        mean_square = float(reference.mean_squares.mean())
+        runs, channels = self.problem.held_out, self.problem.channel_roles.noise
         samples = sum(len(run.series[name].t) for run in runs for name in channels)
         thresholds = [SIGNIFICANCE * mean_square * np.sqrt(2.0 / samples)]
         if len(increase) >= MIN_WINDOWS:
@@ -234,9 +234,9 @@ def theta_with_fresh_networks(problem: FitProblem, seed: int) -> Array:
     return _with_networks(problem, [reseed(graft.net, seed + 1000 * k) for k, graft in enumerate(grafts)])
 
 
-def theta_with_ablated_networks(problem: FitProblem, columns: Sequence[InputColumn]) -> Array:
+def theta_with_ablated_networks(problem: FitProblem, candidates: Sequence[PruningUnit]) -> Array:
     """θ with all removable networks ablated, so that they have no effect."""
-    sim, free = problem.setup.sim, {c.graft for c in columns}
+    sim, free = problem.setup.sim, {c.graft for c in candidates}
     pairs = zip(sim.blueprint.grafts, sim.bound_blueprint().grafts, strict=True)
     nets = [
         ablate(graft, len(input_addresses(bound))) if index in free else graft.net
@@ -256,21 +256,21 @@ def _complexity(support: Support) -> float:
     return sum(0.5 if c.column == CONSTANT else 1.0 for c in support)
 
 
-def _reduced_supports(support: Support, columns: Sequence[InputColumn]) -> Iterator[Support]:
+def _reduced_supports(support: Support, candidates: Sequence[PruningUnit]) -> Iterator[Support]:
     """Sets with one input fewer; if it is the only one of its network, also with a constant in its place."""
-    constants = {c.graft: c for c in columns if c.column == CONSTANT}
-    for column in sorted(support):
-        remaining = support - {column}
+    constants = {c.graft: c for c in candidates if c.column == CONSTANT}
+    for unit in sorted(support):
+        remaining = support - {unit}
         yield remaining
-        if column.column >= 0 and column.graft in constants and all(c.graft != column.graft for c in remaining):
-            yield remaining | {constants[column.graft]}
+        if unit.column >= 0 and unit.graft in constants and all(c.graft != unit.graft for c in remaining):
+            yield remaining | {constants[unit.graft]}
 
 
-def _with_column(support: Support, column: InputColumn) -> Support:
-    """The set with another column; an input replaces the constant of its network."""
-    return frozenset(c for c in support if (c.graft, c.column) != (column.graft, CONSTANT)) | {column}
+def _with_unit(support: Support, unit: PruningUnit) -> Support:
+    """The set with one unit added; an input replaces the constant of its network."""
+    return frozenset(c for c in support if (c.graft, c.column) != (unit.graft, CONSTANT)) | {unit}
 
 
-def _is_redundant(column: InputColumn, support: Support) -> bool:
-    """Whether a column is the constant of a network that reads an input."""
-    return column.column == CONSTANT and any(c.graft == column.graft for c in support)
+def _is_redundant(unit: PruningUnit, support: Support) -> bool:
+    """Whether a unit is the constant of a network that reads an input."""
+    return unit.column == CONSTANT and any(c.graft == unit.graft for c in support)

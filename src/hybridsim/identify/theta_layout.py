@@ -19,9 +19,9 @@ class ThetaLayout:
 
     Attributes:
         space: parameter space of single-run θ.
-        runs: name of the run that each recording is, or is a segment of.
-        index: position in stacked θ of every entry of a recording's single-run θ, (recordings, n).
-        single_run_index: position of every entry in single-run θ.
+        run_names: name of the run that each recording is, or is a segment of.
+        index: index in stacked θ of every entry of a recording's single-run θ, (recordings, n).
+        single_run_index: index of every entry in single-run θ.
         names: names of the entries.
         units: units of the parameter values.
         is_common: whether an entry is shared by all runs.
@@ -33,18 +33,18 @@ class ThetaLayout:
         l2: L2 weights.
     """
 
-    def __init__(self, space: ParameterSpace, runs: Sequence[str]):
-        self.space, self.runs = space, tuple(runs)
+    def __init__(self, space: ParameterSpace, run_names: Sequence[str]):
+        self.space, self.run_names = space, tuple(run_names)
         n, per_run = space.size, np.flatnonzero(space.is_per_run)
         common = np.flatnonzero(~space.is_per_run)
-        distinct = list(dict.fromkeys(self.runs))
-        run_index = np.array([distinct.index(run) for run in self.runs])
-        self.index: Int[Array, "R n"] = np.zeros((len(self.runs), n), dtype=int)
+        distinct = list(dict.fromkeys(self.run_names))
+        run_index = np.array([distinct.index(name) for name in self.run_names])
+        self.index: Int[Array, "R n"] = np.zeros((len(self.run_names), n), dtype=int)
         self.index[:, common] = np.arange(len(common))
         self.index[:, per_run] = len(common) + run_index[:, None] * len(per_run) + np.arange(len(per_run))
         self.single_run_index = np.concatenate([common, np.tile(per_run, len(distinct))])
         self.is_common: Bool[Array, " N"] = np.arange(len(self.single_run_index)) < len(common)
-        per_run_names = [f"{space.names[entry]} of {run}" for run in distinct for entry in per_run]
+        per_run_names = [f"{space.names[entry]} of {name}" for name in distinct for entry in per_run]
         self.names = (*(space.names[entry] for entry in common), *per_run_names)
         self.units = tuple(space.units[entry] for entry in self.single_run_index)
         self.initial = self.stack(space.initial)
@@ -67,9 +67,9 @@ class ThetaLayout:
         """Stack a single-run θ, using its values for every run."""
         return np.asarray(theta, dtype=float)[..., self.single_run_index]
 
-    def run_theta(self, theta: Float[Array, "*P N"], run: int) -> Float[Array, "*P n"]:
-        """Single-run θ of a recording."""
-        return np.asarray(theta)[..., self.index[run]]
+    def recording_theta(self, theta: Float[Array, "*P N"], recording: int) -> Float[Array, "*P n"]:
+        """Single-run θ of the recording with this index."""
+        return np.asarray(theta)[..., self.index[recording]]
 
     def common_theta(self, theta: Float[Array, "*P N"]) -> Float[Array, "*P n"]:
         """Single-run θ with the common parameters, and initial values for the per-run ones."""
@@ -82,4 +82,4 @@ class ThetaLayout:
         """Per-run parameter values by run and parameter name; empty if there are none."""
         if not self.has_per_run:
             return {}
-        return {run: self.space.run_values(self.run_theta(theta, k)) for k, run in enumerate(self.runs)}
+        return {name: self.space.run_values(self.recording_theta(theta, k)) for k, name in enumerate(self.run_names)}

@@ -23,7 +23,7 @@ from hybridsim.data.resample import resample
 from hybridsim.data.series import Series
 from hybridsim.dynamics.passive import passive_torques
 from hybridsim.dynamics.regressor import inertial_regressor
-from hybridsim.identify.windows import Measurements, time_span
+from hybridsim.identify.windows import ChannelRoles, time_span
 from hybridsim.params.setup import Setup
 from hybridsim.sim.sensors import Sensors
 from hybridsim.sim.simulator import Simulator
@@ -51,19 +51,19 @@ class TorqueRegression(NamedTuple):
     """Known torques."""
     body_columns: Float[Array, "K nv nb 10"]
     joint_columns: Float[Array, "K nv 3"]
-    """Of armature, damping and friction, each in the joint's own row only."""
+    """Columns of armature, damping and friction; each acts on the joint's own torque only."""
 
 
 def measured_motion(
-    setup: Setup, recordings: Sequence[Recording], measurements: Measurements, window: int | None
+    setup: Setup, recordings: Sequence[Recording], channel_roles: ChannelRoles, filter_samples: int | None
 ) -> MeasuredMotion:
     """Coordinates, velocities, accelerations and commands at the time stamps of the first channel used.
 
     Args:
         setup: simulator and sensors.
         recordings: runs, each without gaps.
-        measurements: channels and inputs.
-        window: length of the differentiation filter in samples; by default `DERIVATIVE_SPAN`.
+        channel_roles: roles of the channels.
+        filter_samples: length of the differentiation filters in samples; by default `DERIVATIVE_SPAN`.
 
     Raises:
         HybridsimError: the channels do not determine the motion of every joint.
@@ -73,18 +73,20 @@ def measured_motion(
     matrix, channels = _coordinate_matrix(sensors, sim)
     parts = []
     for run in recordings:
-        begin, end = time_span(run, measurements)
-        series = [_calibrate(run.series[sensors.names[k]], sensors, k) for k in channels]
+        begin, end = time_span(run, channel_roles)
+        series = [_undo_sensor(run.series[sensors.names[k]], sensors, k) for k in channels]
         max_delay = max(float(sensors.delay[k]) for k in channels)
-        samples = max(MIN_SAMPLES, round(DERIVATIVE_SPAN / series[0].median_step) + 1) if window is None else window
+        samples = filter_samples
+        if samples is None:
+            samples = max(MIN_SAMPLES, round(DERIVATIVE_SPAN / series[0].median_sample_interval) + 1)
         # one-sided accelerations at the ends of a run are too inaccurate
         t = series[0].t[samples // 2 : -(samples // 2) or None]
         t = t[(t >= begin) & (t <= end - max_delay)]
-        rates = [[derivative(s, window=samples, order=order) for s in series] for order in (1, 2)]
+        rates = [[derivative(s, filter_window=samples, order=order) for s in series] for order in (1, 2)]
         readings = [np.stack([resample(s, t) for s in group]) for group in (series, *rates)]
         q, qd, qdd = (np.linalg.lstsq(matrix, values, rcond=None)[0].T for values in readings)
         u = np.zeros((len(t), sim.model.nu))
-        for name, signal in measurements.commands.items():
+        for name, signal in channel_roles.commands.items():
             source = run.series[signal.channel]
             times = np.clip(t, source.t[0], source.t[-1])
             u[:, sim.model.actuator.names.index(name)] = resample(source, times, kind=signal.interpolation)
@@ -113,7 +115,7 @@ def torque_regression(sim: Simulator, motion: MeasuredMotion) -> TorqueRegressio
 
 def _check_supported(sim: Simulator) -> None:
     topology = sim.model.topology
-    if topology.mq != topology.mv or topology.mv != sim.model.nv:
+    if topology.tree_nq != topology.tree_nv or topology.tree_nv != sim.model.nv:
         raise HybridsimError(
             f"inverse-dynamics fits support single-axis joints only: model {sim.model.name!r} has free, spherical or "
             "mimic joints; use the model's values as initial values instead"
@@ -145,7 +147,7 @@ def _coordinate_matrix(sensors: Sensors, sim: Simulator) -> tuple[Float[Array, "
     return matrix, channels
 
 
-def _calibrate(series: Series, sensors: Sensors, k: int) -> Series:
+def _undo_sensor(series: Series, sensors: Sensors, k: int) -> Series:
     """Remove gain, bias and delay from a channel."""
     gain, bias, delay = (float(x[k]) for x in (sensors.gain, sensors.bias, sensors.delay))
     return Series(series.name, series.t - delay, (series.values - bias) / gain)

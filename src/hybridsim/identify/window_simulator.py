@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from hybridsim.core.errors import UnsupportedPrimitive
-from hybridsim.identify.initial_states import InitialStates
+from hybridsim.identify.initial_state_layout import InitialStateLayout
 from hybridsim.native.runtime.rollout import Rollout
 from hybridsim.params.setup import Setup
 from hybridsim.params.space import ParameterSpace
@@ -31,7 +31,7 @@ Rows = np.ndarray
 class Readings(NamedTuple):
     """Sensor readings before each step."""
 
-    y: Float[np.ndarray, "batch steps m"]
+    y: Float[np.ndarray, "batch steps width"]
     """Readings, followed by coordinates and velocities if requested."""
     ok: Bool[np.ndarray, " batch"]
     """Which windows did not diverge."""
@@ -48,13 +48,13 @@ class Delays(NamedTuple):
     """Sensor delays at several θ."""
 
     steps: Float[np.ndarray, "P m"]
-    """In time steps."""
+    """Delays in time steps."""
     gradient: Float[np.ndarray, "P n m"]
     """Derivatives of the delays with respect to θ."""
 
 
 class WindowSimulator:
-    """A setup parametrised by θ, which simulates windows."""
+    """Simulates windows of a setup that is parametrised by θ."""
 
     def __init__(self, setup: Setup, space: ParameterSpace, inputs: Inputs | None = None, *, with_states: bool = False):
         """Partition the setup; compilation is deferred to the first call.
@@ -97,7 +97,7 @@ class WindowSimulator:
             static_key = (
                 *jax.tree.leaves(self._static_sim),
                 *jax.tree.leaves(self._static_sensors),
-                self.space.unflatten,
+                self.space.theta_map,
                 self.with_states,
             )
             return Rollout(
@@ -112,9 +112,9 @@ class WindowSimulator:
             )
 
     @cached_property
-    def initial_states(self) -> InitialStates:
-        """Initial states as rows."""
-        return InitialStates(self.setup.sim, self.rollout.layouts.carry)
+    def state_layout(self) -> InitialStateLayout:
+        """Conversion between states, rows of cells and deltas."""
+        return InitialStateLayout(self.setup.sim, self.rollout.layouts.carry)
 
     @cached_property
     def uses_xla(self) -> bool:
@@ -142,7 +142,7 @@ class WindowSimulator:
         Args:
             theta: parameters, (n,) shared by the batch or (batch, n).
             initial: initial states, (batch, x).
-            inputs: inputs of every step, (batch or 1, steps, s).
+            inputs: inputs of every step, (batch or 1, steps, i).
         """
         with jax.enable_x64(True):
             if self.uses_xla:
@@ -155,7 +155,7 @@ class WindowSimulator:
 
     def derivatives(
         self, theta: Rows, initial: Rows, inputs: Rows, t_theta: Rows, t_initial: Rows
-    ) -> tuple[Readings, Float[np.ndarray, "batch directions steps m"]]:
+    ) -> tuple[Readings, Float[np.ndarray, "batch directions steps width"]]:
         """Sensor readings of a batch of windows, and their tangents along directions.
 
         Args:
@@ -177,7 +177,7 @@ class WindowSimulator:
         return Readings(y, self._ok(end)), t_y
 
     def pull_back(self, theta: Rows, initial: Rows, inputs: Rows, ct_y: Rows) -> WindowGradient:
-        """Pull cotangents of the readings, (batch, steps, m), back to parameters and initial states."""
+        """Pull cotangents of the readings, (batch, steps, width), back to parameters and initial states."""
         ct_end = np.zeros((1, initial.shape[1]))
         with jax.enable_x64(True):
             if self.uses_xla:

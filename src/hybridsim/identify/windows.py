@@ -1,7 +1,7 @@
 """Windows: segments of recordings that are simulated in parallel, each from its own initial state.
 
 All windows have the same number of time steps, so that they are lanes of one rollout. Measurements keep their own time
-stamps: samples of a window have positions in time steps, which may be fractional. The remainder at the end of a run is
+stamps: the times of samples in a window are in time steps, and may be fractional. The remainder at the end of a run is
 a window too, without samples for its last steps.
 """
 
@@ -21,7 +21,7 @@ from hybridsim.sim.state import Inputs
 SLACK = 1e-6
 """Tolerance of time stamps at the ends of a window, in time steps."""
 COMPLETE_FRACTION = 0.9
-"""Fraction of its length that the samples of a complete window must span."""
+"""Fraction of the window length that the last sample of a complete window must reach."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class InputSignal:
 
 
 @dataclass(frozen=True)
-class Measurements:
-    """Channels of the recordings that a fit uses: measurements and inputs."""
+class ChannelRoles:
+    """Roles of the channels of recordings in a fit: which are measured, and which provide commands or user inputs."""
 
     noise: Mapping[str, float]
     """Standard deviation of the noise of each measured channel, by its name, in the channel's unit."""
@@ -50,21 +50,21 @@ class Measurements:
 class Windows:
     """W windows with up to M samples each."""
 
-    run: Int[np.ndarray, " W"]
-    """Index of the recording."""
+    recording: Int[np.ndarray, " W"]
+    """Index of the recording of each window."""
     start: Float[np.ndarray, " W"]
     """Time at which the window begins [s]."""
     follows: Bool[np.ndarray, " W"]
     """Whether the window begins where the preceding one ends."""
     steps: int
     dt: float
-    """Time step, the unit of positions [s]."""
+    """Time step [s]."""
     inputs: Inputs
     """Inputs of every step, (W, steps, …)."""
     channel: Int[np.ndarray, "W M"]
     """Index of the sensor of each sample."""
-    position: Float[np.ndarray, "W M"]
-    """Time of each sample, in steps since the beginning of the window."""
+    time_in_steps: Float[np.ndarray, "W M"]
+    """Time of each sample since the beginning of the window, in time steps; may be fractional."""
     value: Float[np.ndarray, "W M"]
     weight: Float[np.ndarray, "W M"]
     """Reciprocal of the noise's standard deviation; zero for padding."""
@@ -72,7 +72,7 @@ class Windows:
     @property
     def count(self) -> int:
         """Number of windows."""
-        return len(self.run)
+        return len(self.recording)
 
     @property
     def sample_count(self) -> int:
@@ -82,39 +82,44 @@ class Windows:
     def select(self, index) -> "Windows":
         """Select windows."""
         inputs = Inputs(self.inputs.u[index], None, {k: v[index] for k, v in self.inputs.user.items()})
-        rows = {name: getattr(self, name)[index] for name in ("channel", "position", "value", "weight")}
+        rows = {name: getattr(self, name)[index] for name in ("channel", "time_in_steps", "value", "weight")}
         return replace(
-            self, run=self.run[index], start=self.start[index], follows=self.follows[index], inputs=inputs, **rows
+            self,
+            recording=self.recording[index],
+            start=self.start[index],
+            follows=self.follows[index],
+            inputs=inputs,
+            **rows,
         )
 
     def truncate(self, steps: int) -> "Windows":
         """Truncate every window to its first steps, and to the samples within them."""
-        within = (self.position <= steps) & (self.weight > 0.0)
+        within = (self.time_in_steps <= steps) & (self.weight > 0.0)
         max_samples = int(np.flatnonzero(within.any(axis=0)).max(initial=0)) + 1
         u, user = self.inputs.u[:, :steps], {k: v[:, :steps] for k, v in self.inputs.user.items()}
         rows = {
             name: np.where(within, getattr(self, name), 0)[:, :max_samples]
-            for name in ("channel", "position", "value", "weight")
+            for name in ("channel", "time_in_steps", "value", "weight")
         }
         return replace(self, steps=steps, inputs=Inputs(u, None, user), **rows)
 
     @property
     def is_complete(self) -> Bool[np.ndarray, " W"]:
         """Which windows have samples almost up to their end; the last window of a run may be incomplete."""
-        last = np.where(self.weight > 0.0, self.position, 0.0).max(axis=1)
+        last = np.where(self.weight > 0.0, self.time_in_steps, 0.0).max(axis=1)
         return last >= COMPLETE_FRACTION * self.steps
 
     @property
     def duration(self) -> float:
-        """Time that the samples of the longest window span [s]."""
+        """Length of the windows [s]; if none is complete, up to the last sample."""
         if self.is_complete.any():
             return self.dt * self.steps
-        return self.dt * float(np.where(self.weight > 0.0, self.position, 0.0).max(initial=0.0))
+        return self.dt * float(np.where(self.weight > 0.0, self.time_in_steps, 0.0).max(initial=0.0))
 
 
 def cut_windows(
     recordings: Sequence[Recording],
-    measurements: Measurements,
+    channel_roles: ChannelRoles,
     actuators: Sequence[str],
     *,
     dt: float,
@@ -127,7 +132,7 @@ def cut_windows(
 
     Args:
         recordings: runs to cut.
-        measurements: channels to use.
+        channel_roles: roles of the channels.
         actuators: names of the model's actuators.
         dt: time step of the simulation [s].
         length: window length [s], rounded to whole steps.
@@ -139,21 +144,21 @@ def cut_windows(
     steps = max(round(length / dt), 1)
     stride_steps = steps if stride is None else max(round(stride / dt), 1)
     windows = []
-    for run, recording in enumerate(recordings):
-        begin, end = time_span(recording, measurements)
+    for index, recording in enumerate(recordings):
+        begin, end = time_span(recording, channel_roles)
         count = max(math.ceil((end - begin) / dt / stride_steps - SLACK), 1)
         last = -1
         for k in range(count):
             t0 = begin + k * stride_steps * dt
-            rows = _samples(recording, measurements, t0, steps, dt, end, skip, include_start)
+            rows = _samples(recording, channel_roles, t0, steps, dt, end, skip, include_start)
             if len(rows[0]):
                 windows.append(
                     (
-                        run,
+                        index,
                         t0,
                         last >= 0 and last == k - 1 and stride_steps == steps,
                         rows,
-                        _inputs(recording, measurements, actuators, t0, steps, dt),
+                        _inputs(recording, channel_roles, actuators, t0, steps, dt),
                     )
                 )
                 last = k
@@ -162,16 +167,16 @@ def cut_windows(
     max_samples = max(len(rows[0]) for *_, rows, _ in windows)
     columns = [np.stack([_pad(rows[c], max_samples) for *_, rows, _ in windows]) for c in range(4)]
     commands = np.stack([u for *_, (u, _) in windows])
-    user = {name: np.stack([inputs[name] for *_, (_, inputs) in windows]) for name in measurements.user}
+    user = {name: np.stack([inputs[name] for *_, (_, inputs) in windows]) for name in channel_roles.user}
     return Windows(
-        run=np.array([run for run, *_ in windows]),
+        recording=np.array([index for index, *_ in windows]),
         start=np.array([t0 for _, t0, *_ in windows]),
         follows=np.array([follows for _, _, follows, *_ in windows]),
         steps=steps,
         dt=dt,
         inputs=Inputs(commands, None, user),
         channel=columns[0].astype(int),
-        position=columns[1],
+        time_in_steps=columns[1],
         value=columns[2],
         weight=columns[3],
     )
@@ -189,10 +194,10 @@ def _no_samples_message(length: float, skip: float) -> str:
     )
 
 
-def time_span(recording: Recording, measurements: Measurements) -> tuple[float, float]:
+def time_span(recording: Recording, channel_roles: ChannelRoles) -> tuple[float, float]:
     """First and last time [s] at which all used channels of a recording have data."""
-    inputs = (*measurements.commands.values(), *measurements.user.values())
-    names = [*measurements.noise, *(signal.channel for signal in inputs)]
+    inputs = (*channel_roles.commands.values(), *channel_roles.user.values())
+    names = [*channel_roles.noise, *(signal.channel for signal in inputs)]
     times = [recording.series[name].t for name in names]
     begin, end = max(t[0] for t in times), min(t[-1] for t in times)
     if not end > begin:
@@ -202,7 +207,7 @@ def time_span(recording: Recording, measurements: Measurements) -> tuple[float, 
 
 def _samples(
     recording: Recording,
-    measurements: Measurements,
+    channel_roles: ChannelRoles,
     t0: float,
     steps: int,
     dt: float,
@@ -210,15 +215,15 @@ def _samples(
     skip: float,
     include_start: bool,
 ) -> tuple[np.ndarray, ...]:
-    """Channels, positions, values and weights of one window's samples."""
+    """Channels, times in steps, values and weights of one window's samples."""
     parts = []
-    for channel, (name, noise) in enumerate(measurements.noise.items()):
+    for channel, (name, noise) in enumerate(channel_roles.noise.items()):
         series = recording.series[name]
-        position = (series.t - t0) / dt
+        time = (series.t - t0) / dt
         slack = SLACK if include_start else -SLACK
-        inside = (position >= -slack) & (position <= steps - slack) & (series.t <= end + SLACK * dt)
-        inside &= position * dt >= skip - SLACK * dt
-        clipped = np.clip(position[inside], 0.0, steps)
+        inside = (time >= -slack) & (time <= steps - slack) & (series.t <= end + SLACK * dt)
+        inside &= time * dt >= skip - SLACK * dt
+        clipped = np.clip(time[inside], 0.0, steps)
         weight = np.full(clipped.shape, 1.0 / noise)
         parts.append((np.full(clipped.shape, channel), clipped, series.values[inside], weight))
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
@@ -228,13 +233,13 @@ def _samples(
 
 
 def _inputs(
-    recording: Recording, measurements: Measurements, actuators: Sequence[str], t0: float, steps: int, dt: float
+    recording: Recording, channel_roles: ChannelRoles, actuators: Sequence[str], t0: float, steps: int, dt: float
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Commands (steps, nu) and user inputs of one window."""
     commands = np.zeros((steps, len(actuators)))
-    for name, signal in measurements.commands.items():
+    for name, signal in channel_roles.commands.items():
         commands[:, list(actuators).index(name)] = _step_values(recording, signal, t0, steps, dt)
-    user = {name: _step_values(recording, signal, t0, steps, dt) for name, signal in measurements.user.items()}
+    user = {name: _step_values(recording, signal, t0, steps, dt) for name, signal in channel_roles.user.items()}
     return commands, user
 
 

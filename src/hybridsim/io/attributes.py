@@ -98,7 +98,7 @@ class Reader:
                 element,
                 "number.count",
                 f"{where}: {actual}; expected {_expected_text(size)}",
-                f"write {_expected_text(size)}, separated by spaces",
+                f"write {_expected_text(size)}" + (", separated by spaces" if size > 1 else ""),
             )
             return None
         values = [float(word) for word in words]
@@ -115,7 +115,7 @@ class Reader:
 
 def _expected_text(size: int) -> str:
     """What an attribute with `size` values must contain, for messages."""
-    return "a number" if size == 1 else f"{size} numbers"
+    return "one numeric value" if size == 1 else f"{size} numeric values"
 
 
 def _number_fix(text: str, size: int) -> str:
@@ -123,10 +123,10 @@ def _number_fix(text: str, size: int) -> str:
     if size == 1 and _DECIMAL_COMMA.fullmatch(stripped):
         return f"write {stripped.replace(',', '.')} with a decimal point"
     if "," in text:
-        return "use decimal points, and spaces between numbers"
+        return "use decimal points, and spaces between values"
     prefix = _NUMBER.match(stripped)
     if size == 1 and prefix and prefix.group():
-        return f"write only the number, {prefix.group()}, in SI units"
+        return f"write only the value, {prefix.group()}, in SI units"
     return f"write {_expected_text(size)} in SI units, such as {' '.join(['0.5'] * min(size, 3))}"
 
 

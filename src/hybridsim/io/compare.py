@@ -10,16 +10,18 @@ from hybridsim.core.errors import ModelError, Problem
 from hybridsim.io.edit_xml import Change, Value
 from hybridsim.model.geometry import Shape
 from hybridsim.model.model import Model
+from hybridsim.model.specs import WORLD_NAME
+from hybridsim.model.topology import WORLD
 
 ROUNDING = 1e-12
 """Relative rounding error of angles, quaternions and composite inertias between a model and its file."""
 
 
 @dataclass(frozen=True)
-class ComparedArray:
+class ParameterArray:
     """A scalar or vector parameter of all elements of one kind."""
 
-    owner: str
+    element_kind: str
     """Kind of element that the rows belong to: body, joint, dof, coordinate, home, actuator, shape, pair (of shapes),
     frame or model."""
     path: str
@@ -35,12 +37,12 @@ class ComparedArray:
     def values(self, model: Model) -> np.ndarray:
         """One row per element."""
         array = np.asarray(attrgetter(self.path)(model), dtype=float)
-        return array[None] if self.owner == "model" else array
+        return array[None] if self.element_kind == "model" else array
 
     def names(self, model: Model) -> Sequence[str]:
         """Names of the elements, row by row."""
         topology = model.topology
-        match self.owner:
+        match self.element_kind:
             case "body":
                 return topology.body_names
             case "joint":
@@ -65,8 +67,8 @@ class ComparedArray:
 
     def element_label(self, name: str) -> str:
         """Label of a row in tables."""
-        kind = {"dof": "joint", "coordinate": "joint", "home": "joint"}.get(self.owner, self.owner)
-        return f"{kind} {name!r}"
+        is_joint = self.element_kind in ("dof", "coordinate", "home")
+        return f"{'joint' if is_joint else self.element_kind} {name!r}"
 
 
 def pair_name(pair: tuple[str, str]) -> str:
@@ -75,42 +77,42 @@ def pair_name(pair: tuple[str, str]) -> str:
 
 
 PARAMETERS = (
-    ComparedArray("body", "body.mass", "kg"),
-    ComparedArray("body", "body.com", "m"),
-    ComparedArray("body", "body.inertia", "kg·m²"),
-    ComparedArray("joint", "joint.placement.p", "m"),
-    ComparedArray("joint", "joint.placement.R"),
-    ComparedArray("joint", "joint.axis"),
-    ComparedArray("joint", "joint.anchor", "m"),
-    ComparedArray("joint", "joint.mimic_ratio"),
-    ComparedArray("joint", "joint.mimic_offset"),
+    ParameterArray("body", "body.mass", "kg"),
+    ParameterArray("body", "body.com", "m"),
+    ParameterArray("body", "body.inertia", "kg·m²"),
+    ParameterArray("joint", "joint.placement.p", "m"),
+    ParameterArray("joint", "joint.placement.R"),
+    ParameterArray("joint", "joint.axis"),
+    ParameterArray("joint", "joint.anchor", "m"),
+    ParameterArray("joint", "joint.mimic_ratio"),
+    ParameterArray("joint", "joint.mimic_offset"),
     *(
-        ComparedArray("dof", f"joint.{name}")
+        ParameterArray("dof", f"joint.{name}")
         for name in ("armature", "stiffness", "damping", "friction", "stribeck_friction")
     ),
-    *(ComparedArray("dof", f"joint.{name}") for name in ("stribeck_velocity", "friction_width", "lower", "upper")),
-    *(ComparedArray("dof", f"joint.{name}") for name in ("limit_stiffness", "limit_damping", "effort_limit")),
-    ComparedArray("coordinate", "joint.rest"),
+    *(ParameterArray("dof", f"joint.{name}") for name in ("stribeck_velocity", "friction_width", "lower", "upper")),
+    *(ParameterArray("dof", f"joint.{name}") for name in ("limit_stiffness", "limit_damping", "effort_limit")),
+    ParameterArray("coordinate", "joint.rest"),
     *(
-        ComparedArray("actuator", f"actuator.{name}")
+        ParameterArray("actuator", f"actuator.{name}")
         for name in ("gear", "gain", "bias", "control_lower", "control_upper")
     ),
-    *(ComparedArray("actuator", f"actuator.{name}") for name in ("force_lower", "force_upper")),
-    ComparedArray("shape", "geometry.size", "m"),
-    ComparedArray("shape", "geometry.friction"),
-    ComparedArray("shape", "geometry.restitution"),
-    ComparedArray("shape", "geometry.recovery_time", "s"),
-    ComparedArray("shape", "geometry.softness"),
-    ComparedArray("shape", "geometry.stiffness", "N/m"),
-    ComparedArray("shape", "geometry.damping", "N·s/m"),
-    ComparedArray("shape", "geometry.placement.p", "m"),
-    ComparedArray("shape", "geometry.placement.R"),
-    ComparedArray("pair", "geometry.pair_friction"),
-    ComparedArray("frame", "frame_placement.p", "m"),
-    ComparedArray("frame", "frame_placement.R"),
-    ComparedArray("model", "gravity", "m/s²"),
-    ComparedArray("home", "home"),
-    ComparedArray("model", "timestep", "s"),
+    *(ParameterArray("actuator", f"actuator.{name}") for name in ("force_lower", "force_upper")),
+    ParameterArray("shape", "geometry.size", "m"),
+    ParameterArray("shape", "geometry.friction"),
+    ParameterArray("shape", "geometry.restitution"),
+    ParameterArray("shape", "geometry.recovery_time", "s"),
+    ParameterArray("shape", "geometry.softness"),
+    ParameterArray("shape", "geometry.stiffness", "N/m"),
+    ParameterArray("shape", "geometry.damping", "N·s/m"),
+    ParameterArray("shape", "geometry.placement.p", "m"),
+    ParameterArray("shape", "geometry.placement.R"),
+    ParameterArray("pair", "geometry.pair_friction"),
+    ParameterArray("frame", "frame_placement.p", "m"),
+    ParameterArray("frame", "frame_placement.R"),
+    ParameterArray("model", "gravity", "m/s²"),
+    ParameterArray("home", "home"),
+    ParameterArray("model", "timestep", "s"),
 )
 """All parameters of a model except vertices and heights of shapes."""
 
@@ -121,21 +123,14 @@ def require_same_structure(old: Model, new: Model, file: str) -> None:
     Raises:
         ModelError: bodies, joints or their connections, actuators, shapes or pairs of shapes differ.
     """
-    parts = {
-        **{name.replace("_", " "): attrgetter(f"topology.{name}") for name in _STRUCTURE},
-        "actuators": lambda model: tuple(zip(model.actuator.names, model.actuator.joints, strict=True)),
-        "shapes": lambda model: tuple(info.name for info in model.geometry.infos),
-        "pairs of shapes with their own friction": lambda model: model.geometry.friction_pairs,
-    }
-    for kind, part in parts.items():
-        before, after = part(old), part(new)
+    for (subject, before), after in zip(_structure(old).items(), _structure(new).values(), strict=True):
         if before != after:
             k = next((i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), None)
-            first = (
-                f"{after[k]!r} instead of {before[k]!r}" if k is not None else f"{len(after)} instead of {len(before)}"
-            )
+            first = f"{len(after)} instead of {len(before)}"
+            if k is not None:
+                first = " instead of ".join(repr(part[k]) if part[k] else "none" for part in (after, before))
             problem = Problem(
-                f"the model does not belong to this file: its {kind} differ ({first})",
+                f"the model does not belong to this file: {subject} differ ({first})",
                 "export to the file that the model was loaded from, with the same load options",
                 file,
                 code="export.structure",
@@ -143,11 +138,25 @@ def require_same_structure(old: Model, new: Model, file: str) -> None:
             raise ModelError([problem])
 
 
-_STRUCTURE = ("body_names", "joint_names", "joint_types", "parents", "mimics", "frame_names")
+def _structure(model: Model) -> dict[str, tuple]:
+    """Everything of a model but values, as names."""
+    topology, actuator, geometry = model.topology, model.actuator, model.geometry
+    bodies, joints = topology.body_names, topology.joint_names
+    return {
+        "its body names": bodies,
+        "its joint names": joints,
+        "its joint types": tuple(map(str, topology.joint_types)),
+        "the parents of its bodies": tuple(WORLD_NAME if i == WORLD else bodies[i] for i in topology.parents),
+        "the joints that its joints mimic": tuple(joints[i] if i >= 0 else "" for i in topology.masters),
+        "its frame names": topology.frame_names,
+        "its actuators": tuple((name, joints[i]) for name, i in zip(actuator.names, actuator.joints, strict=True)),
+        "its shapes": tuple(info.name for info in geometry.infos),
+        "its pairs of shapes with their own friction": geometry.friction_pairs,
+    }
 
 
 def unwritten_changes(old: Model, new: Model, supported: Collection[str], note: str) -> Iterator[Change]:
-    """Changes of parameters that a format does not support.
+    """Changes to parameters that a format does not support.
 
     Args:
         old: the model as read from its file.
@@ -162,7 +171,7 @@ def unwritten_changes(old: Model, new: Model, supported: Collection[str], note: 
 
 
 def shape_data_changes(old: Model, new: Model, note: str) -> Iterator[Change]:
-    """Changes of vertices or heights of shapes, which no format can export; hulls of meshes are left out.
+    """Changes to vertices or heights of shapes, which no format can export; hulls of meshes are left out.
 
     Args:
         old: the model as read from its file.
@@ -170,11 +179,12 @@ def shape_data_changes(old: Model, new: Model, note: str) -> Iterator[Change]:
         note: why the changes are not written.
     """
     for before, after in zip(old.geometry.infos, new.geometry.infos, strict=True):
-        if before.data >= 0 and after.data >= 0 and before.shape is not Shape.MESH:
-            a, b = np.asarray(old.geometry.data[before.data]), np.asarray(new.geometry.data[after.data])
+        if before.data_index >= 0 and after.data_index >= 0 and before.shape is not Shape.MESH:
+            a, b = np.asarray(old.geometry.data[before.data_index]), np.asarray(new.geometry.data[after.data_index])
             if not np.array_equal(a, b):
                 largest = float(np.abs(b - a).max()) if a.shape == b.shape else np.inf
-                yield Change(f"shape {before.name!r}", 0, "largest change of data [m]", 0.0, largest, note)
+                parameter = "vertices or heights, largest change [m]"
+                yield Change(f"shape {before.name!r}", 0, parameter, 0.0, largest, note)
 
 
 def require_round_trip(
@@ -214,7 +224,7 @@ def require_round_trip(
         raise ModelError(problems)
 
 
-def _differing_rows(parameter: ComparedArray, old: Model, new: Model) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+def _differing_rows(parameter: ParameterArray, old: Model, new: Model) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """Name, old and new value of each row that is not exactly equal."""
     for name, before, after in zip(parameter.names(old), parameter.values(old), parameter.values(new), strict=True):
         if not np.array_equal(before, after):

@@ -23,7 +23,7 @@ class Part:
     """Pose of the part in the body."""
 
 
-def distribute_change(
+def distribute_inertia(
     parts: Sequence[Part], before: Inertial, after: Inertial, is_feasible: Callable[[int, Inertial], bool]
 ) -> list[Inertial] | None:
     """New mass properties of the parts that add up to the new mass properties of the body.

@@ -81,7 +81,7 @@ class Edits:
         """Remove an attribute with its leading whitespace."""
         self._edits_of(element).attributes[name] = None
 
-    def insert_child(self, element: Element, xml: str) -> None:
+    def append_child(self, element: Element, xml: str) -> None:
         """Append a child element, indented like its siblings; `xml` may have several lines."""
         self._edits_of(element).children.append(xml)
 

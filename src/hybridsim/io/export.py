@@ -12,10 +12,10 @@ from hybridsim.core.files import write_atomically
 from hybridsim.io import xml
 from hybridsim.io.compare import require_round_trip, require_same_structure
 from hybridsim.io.edit_xml import Changes
-from hybridsim.io.lenience import apply_lenience
 from hybridsim.io.load import read_spec
 from hybridsim.io.load_options import LoadKwargs, LoadOptions
 from hybridsim.io.mjcf.edit_mjcf import export_mjcf
+from hybridsim.io.tolerated_problems import downgrade_tolerated
 from hybridsim.io.urdf.edit_urdf import URDF_PARAMETERS, UrdfEditor
 from hybridsim.io.xml import Element
 from hybridsim.model.assemble import assemble
@@ -41,14 +41,15 @@ def export(original: str | Path, model: Model, out: str | Path, **kwargs: Unpack
         also listed in a `ModelWarning`. `print` shows a table.
 
     Raises:
-        ModelError: the model does not belong to the file, its values are invalid, or a file cannot be read or written.
+        ModelError: the model does not belong to the file, its values are invalid, or a file cannot be read.
+        FileError: the file cannot be written.
     """
     options = LoadOptions(**kwargs)
     model = jax.tree.map(np.asarray, model)
     source, root = xml.read(original)
     spec = _require_spec(original, source, root, options)
     if root.tag == "mujoco":
-        return Changes(export_mjcf(original, model, out, allowed=options.allowed))
+        return Changes(export_mjcf(original, model, out, allowed_folders=options.allowed_folders))
     editor = UrdfEditor(source, root, spec, options.merge)
     require_same_structure(editor.old, model, str(original))
     text = editor.edit(model)
@@ -65,7 +66,7 @@ def export(original: str | Path, model: Model, out: str | Path, **kwargs: Unpack
 def _require_spec(path: str | Path, source: bytes, root: Element, options: LoadOptions) -> ModelSpec:
     """Description in a model file; raises if it has errors."""
     spec, problems = read_spec(path, source, root, options)
-    errors = [p for p in apply_lenience(problems, options.lenient, str(path)) if p.severity is Severity.ERROR]
+    errors = [p for p in downgrade_tolerated(problems, options.tolerate, str(path)) if p.severity is Severity.ERROR]
     if errors:
         raise ModelError(errors)
     return spec

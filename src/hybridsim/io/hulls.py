@@ -39,7 +39,7 @@ def with_hulls(model: Model, *, max_points: int = 32) -> Model:
     cache: dict[tuple[str, tuple[float, ...]], tuple[int, Faces]] = {}
     problems = []
     for k, info in enumerate(infos):
-        if info.shape is not Shape.MESH or info.data >= 0 or not _can_collide(geometry, info):
+        if info.shape is not Shape.MESH or info.data_index >= 0 or not _can_collide(geometry, info):
             continue
         scale = np.asarray(geometry.size[k], dtype=float)
         key = info.mesh_file, tuple(scale.tolist())
@@ -51,10 +51,10 @@ def with_hulls(model: Model, *, max_points: int = 32) -> Model:
         except MeshError as error:
             message = f"shape {info.name!r} has no convex hull: {error}"
             fix = "replace the mesh, or use a box, sphere or capsule"
-            problems.append(Problem(message, fix, info.mesh_file, code="mesh.solid", element=info.name))
+            problems.append(Problem(message, fix, info.mesh_file, code="mesh.unusable", element=info.name))
             continue
         index, faces = cache[key]
-        infos[k] = replace(info, data=index, faces=faces)
+        infos[k] = replace(info, data_index=index, faces=faces)
     if problems:
         raise ModelError(problems)
     return replace(model, geometry=replace(geometry, infos=tuple(infos), data=tuple(data)))
@@ -107,7 +107,7 @@ def reduce_hull(vertices: np.ndarray, count: int) -> np.ndarray:
     """Subset of the vertices of a hull that spans nearly all of it.
 
     Args:
-        vertices: all vertices (n, 3), in general position.
+        vertices: all vertices (n, 3), not all in one plane.
         count: size of the subset, at least four.
     """
     selected = _tetrahedron(vertices)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Unpack
 
 from hybridsim.core.errors import ModelError, ModelWarning, Problem, Severity
-from hybridsim.io.lenience import apply_lenience
 from hybridsim.io.load_options import LoadKwargs, LoadOptions
 from hybridsim.io.mjcf.read_mjcf import import_mjcf
+from hybridsim.io.tolerated_problems import downgrade_tolerated
 from hybridsim.io.urdf.read_urdf import read_urdf
 from hybridsim.io.xml import Element, read
 from hybridsim.model.assemble import assemble
@@ -27,7 +27,7 @@ def load_model(path: str | Path, **kwargs: Unpack[LoadKwargs]) -> Model:
 
     Args:
         path: the file.
-        **kwargs: options `base`, `inertia`, `packages`, `allowed`, `merge`, `lenient`; see `LoadKwargs`.
+        **kwargs: options `base`, `inertia`, `packages`, `allowed_folders`, `merge`, `tolerate`; see `LoadKwargs`.
 
     Returns:
         The model. All warnings about the file are issued as one `ModelWarning`.
@@ -56,7 +56,7 @@ def inspect_model(path: str | Path, **kwargs: Unpack[LoadKwargs]) -> tuple[Model
         spec, problems = read_spec(path, source, root, options)
     except ModelError as error:
         return None, abbreviate_problems(error.problems)
-    problems = apply_lenience(problems, options.lenient, str(path))
+    problems = downgrade_tolerated(problems, options.tolerate, str(path))
     if any(problem.severity is Severity.ERROR for problem in problems):
         return None, abbreviate_problems(problems)
     return assemble(merge_fixed_joints(spec)[0] if options.merge else spec), abbreviate_problems(problems)
@@ -78,7 +78,7 @@ def read_spec(path: str | Path, source: bytes, root: Element, options: LoadOptio
         return read_urdf(path, root, options)
     if root.tag == "mujoco":
         _reject_urdf_options(path, options)
-        imported = import_mjcf(path, allowed=options.allowed, source=source)
+        imported = import_mjcf(path, allowed_folders=options.allowed_folders, source=source)
         return imported.spec, imported.problems
     if root.tag == "sdf":
         message, fix = "SDF is not supported", "convert the file to URDF, for example with sdf2urdf of pysdf"
@@ -110,7 +110,8 @@ def _reject_urdf_options(path: str | Path, options: LoadOptions) -> None:
     fixes = {
         "base": "add <freejoint/> to the root body",
         "inertia": "use <compiler inertiafromgeom='...'/>",
-        "packages": "MJCF has no package:// paths; use allowed=[...] (--allowed) for files in other folders",
+        "packages": "MJCF has no package:// paths; for files in other folders, use allowed_folders=[...] "
+        "(--allowed-folders)",
     }
     problems = [
         Problem(f"option {name!r} applies to URDF only; this is an MJCF file", fix, str(path), code=f"option.{name}")

@@ -18,15 +18,15 @@ class LoadKwargs(TypedDict, total=False):
     """Whether the root link of a URDF is `fixed` to the world (the default) or `free`. A root link named `world` is the
     world itself; MJCF files define the base themselves."""
     inertia: InertiaPolicy
-    """Treatment of moving URDF links without mass or inertia: use the values of the `file` (the default), compute them
-    `from_geometry`, the collision shapes, or report an `error`."""
+    """Treatment of moving URDF links without mass or inertia: `file` uses the values of the file (the default),
+    `from_geometry` computes them from the collision shapes, `error` reports an error."""
     packages: Mapping[str, str | Path]
     """Folders of ROS packages in `package://` paths; other packages are searched for in the folders above the file."""
-    allowed: Sequence[str | Path]
+    allowed_folders: Sequence[str | Path]
     """Folders outside the model's folder from which meshes and included files may be read."""
     merge: bool
     """Merge bodies on fixed joints into their parents (the default); they remain available as named frames."""
-    lenient: Collection[str] | str
+    tolerate: Collection[str] | str
     """Codes of errors to downgrade to warnings, such as `inertia.triangle`, or `all`. Only errors in inertias, limits,
     shapes and meshes can be downgraded; any other error makes the model unusable."""
 
@@ -38,9 +38,9 @@ class LoadOptions:
     base: Base = "fixed"
     inertia: InertiaPolicy = "file"
     packages: Mapping[str, str | Path] = field(default_factory=dict)
-    allowed: Sequence[str | Path] = ()
+    allowed_folders: Sequence[str | Path] = ()
     merge: bool = True
-    lenient: Collection[str] | str = ()
+    tolerate: Collection[str] | str = ()
 
     def __post_init__(self):
         for name, choices in (("base", get_args(Base)), ("inertia", get_args(InertiaPolicy))):
@@ -53,4 +53,4 @@ def option_hint(option: str, value: str | list[str] | dict[str, str]) -> str:
     words = [value] if isinstance(value, str) else value
     if isinstance(value, dict):
         words = [word for pair in value.items() for word in pair]
-    return f"{option}={value!r} (--{option} {' '.join(words)})"
+    return f"{option}={value!r} (--{option.replace('_', '-')} {' '.join(words)})"

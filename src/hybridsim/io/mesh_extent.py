@@ -16,8 +16,10 @@ _VERTEX = {
 }
 
 
-def min_extent(path: str | Path, scale: np.ndarray) -> float:
-    """Longest side of the bounding box of the first vertices of an STL or OBJ file [m]; 0 if there are none.
+def extent_lower_bound(path: str | Path, scale: np.ndarray) -> float:
+    """Lower bound on the extent of the mesh in an STL or OBJ file [m]; 0 if no vertex can be read.
+
+    It is the longest side of the bounding box of the first vertices.
 
     Args:
         path: the mesh file.

@@ -1,4 +1,4 @@
-"""Rows of a model's arrays as NumPy values: inertial parameters, poses, vectors and scalars."""
+"""Rows of a model's arrays as NumPy values: mass properties, poses, vectors and scalars."""
 
 import numpy as np
 
@@ -21,7 +21,7 @@ def entry(array, index: int) -> float:
 
 
 def inertial_of(model: Model, body: int) -> Inertial:
-    """Inertial parameters of a body."""
+    """Mass properties of a body."""
     bodies = model.body
     return Inertial(entry(bodies.mass, body), row(bodies.com, body), inertia_matrix(row(bodies.inertia, body)))
 

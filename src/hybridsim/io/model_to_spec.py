@@ -8,13 +8,14 @@ import numpy as np
 
 from hybridsim.core.errors import Problem
 from hybridsim.io.model_rows import entry, inertial_of, is_rotation, pose_of, row
-from hybridsim.io.write_document import Notes, format_error
+from hybridsim.io.write_document import Notes, unwritable_error
 from hybridsim.model.assemble import assemble
-from hybridsim.model.coordinates import neutral
+from hybridsim.model.coordinates import zero_configuration
 from hybridsim.model.geometry import Shape
-from hybridsim.model.joints import JointType
+from hybridsim.model.joints import ElementaryJointType
 from hybridsim.model.model import Model
 from hybridsim.model.specs import (
+    ONE_DOF_JOINTS,
     WORLD_NAME,
     ActuatorSpec,
     BodySpec,
@@ -27,8 +28,6 @@ from hybridsim.model.specs import (
 from hybridsim.model.topology import WORLD, Topology
 from hybridsim.model.validate import inertial_problems
 from hybridsim.spatial.transform import Pose
-
-SCALAR_JOINTS = (JointKind.REVOLUTE, JointKind.PRISMATIC)
 
 SHAPE_NAMES = {
     Shape.ELLIPSOID: "ellipsoids",
@@ -55,7 +54,7 @@ def spec_of(model: Model, notes: Notes) -> ModelSpec:
         geoms=[_geom(model, k) for k in range(len(geometry.infos))],
         frames=[_frame(model, k) for k in range(len(topology.frame_names))],
         actuators=[_actuator(model, k) for k in range(model.nu)],
-        passive=model.nu == 0,
+        is_unactuated=model.nu == 0,
         gravity=np.asarray(model.gravity, dtype=float),
         home=_home(model),
         timestep=model.timestep,
@@ -77,7 +76,7 @@ def _body(model: Model, i: int, notes: Notes) -> BodySpec:
 
 def _joint(model: Model, i: int, notes: Notes) -> JointSpec:
     topology, joint = model.topology, model.joint
-    name, kind, master = topology.joint_names[i], topology.joint_types[i], topology.mimics[i]
+    name, kind, master = topology.joint_names[i], topology.joint_types[i], topology.masters[i]
     spec = JointSpec(
         name,
         JointKind(kind.value),
@@ -93,10 +92,10 @@ def _joint(model: Model, i: int, notes: Notes) -> JointSpec:
         equal = bool(np.all(values == values[0]))
         setattr(spec, field, float(values[0] if equal else values.mean()))
         if not equal:
-            notes.add(f"{field} differs between the degrees of freedom of a joint; the mean is written", name)
+            notes.add(f"{field} differs between the degrees of freedom of joints", name, remark="the mean is written")
     if spec.lower > spec.upper:
-        notes.add("the lower limit exceeds the upper limit; other programs may reject this", name)
-    if kind is JointType.SPHERICAL:
+        notes.add("lower limits exceed the upper limits", name, remark="other programs may reject this")
+    if kind is ElementaryJointType.SPHERICAL:
         spec.rest = row(joint.rest, coordinates)
     elif kind.nq == 1:
         spec.rest = float(row(joint.rest, coordinates)[0])
@@ -125,7 +124,7 @@ def _geom(model: Model, k: int) -> GeomSpec:
         damping=entry(geometry.damping, k),
         is_friction_specified=info.is_friction_specified,
         priority=info.priority,
-        data=np.array(geometry.data[info.data], dtype=float) if info.data >= 0 else None,
+        data=np.array(geometry.data[info.data_index], dtype=float) if info.data_index >= 0 else None,
         faces=info.faces,
     )
 
@@ -152,12 +151,12 @@ def _actuator(model: Model, k: int) -> ActuatorSpec:
 
 def _home(model: Model) -> dict[str, np.ndarray | float]:
     """Home coordinates of the joints that are not at zero."""
-    topology, zero = model.topology, neutral(model.topology)
+    topology, zero = model.topology, zero_configuration(model.topology)
     home: dict[str, np.ndarray | float] = {}
     for i, name in enumerate(topology.joint_names):
         coordinates = slice(*topology.q_slices[i])
         q = row(model.home, coordinates)
-        if topology.mimics[i] < 0 and np.any(q != zero[coordinates]):
+        if topology.masters[i] < 0 and np.any(q != zero[coordinates]):
             home[name] = q
     return home
 
@@ -166,7 +165,7 @@ def _pose(poses: Pose, i: int, what: str) -> Pose:
     pose = pose_of(poses, i)
     if not is_rotation(pose.R):
         fix = "R must be orthonormal; update it, for example, with Pose.retract"
-        raise format_error("write.rotation", f"orientation of {what} is not a rotation matrix", fix)
+        raise unwritable_error("write.rotation", f"orientation of {what} is not a rotation matrix", fix)
     return pose
 
 
@@ -174,9 +173,9 @@ def _body_name(topology: Topology, index: int) -> str:
     return WORLD_NAME if index == WORLD else topology.body_names[index]
 
 
-def has_direct_actuators(spec: ModelSpec) -> bool:
-    """Whether the actuators are the default ones: direct torques or forces on all joints with one degree of freedom."""
-    joints = [body.joint for body in spec.bodies if body.joint.kind in SCALAR_JOINTS and not body.joint.mimic]
+def has_default_actuators(spec: ModelSpec) -> bool:
+    """Whether the actuators are the default ones of `ModelSpec.actuators`."""
+    joints = [body.joint for body in spec.bodies if body.joint.kind in ONE_DOF_JOINTS and not body.joint.mimic]
     return spec.actuators == [ActuatorSpec(joint.name, joint.name) for joint in joints]
 
 
@@ -230,5 +229,5 @@ def _note_order(topology: Topology, notes: Notes) -> None:
         order.append(stack.pop())
         stack += children.get(order[-1], [])[::-1]
     if order != sorted(order):
-        names = [topology.joint_names[i] for i in order if topology.joint_types[i] is not JointType.FIXED]
+        names = [topology.joint_names[i] for i in order if topology.joint_types[i] is not ElementaryJointType.FIXED]
         notes.add("joints are read back depth first, which changes the order of the coordinates", *names)

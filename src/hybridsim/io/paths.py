@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import unquote
 
 from hybridsim.core.errors import Problem
-from hybridsim.core.messages import did_you_mean
+from hybridsim.core.messages import spelling_suggestion
 from hybridsim.io.load_options import option_hint
 
 SEARCH_LEVELS = 5
@@ -28,7 +28,7 @@ def resolve_uri(
     uri: str,
     model_file: str | Path,
     packages: Mapping[str, str | Path] | None = None,
-    allowed: Sequence[str | Path] = (),
+    allowed_folders: Sequence[str | Path] = (),
 ) -> Path | Problem:
     """Path of a file referenced by a model, or a problem without its line, which the caller adds.
 
@@ -36,12 +36,12 @@ def resolve_uri(
         uri: reference in the model file: a path, `file://...`, `package://name/...` or `model://name/...`.
         model_file: the model file; relative paths are relative to its folder.
         packages: folders of packages by name; other packages are searched for in the folders above the model file.
-        allowed: further permitted folders.
+        allowed_folders: other permitted folders.
     """
     text = uri.strip().replace("\\", "/")
     scheme, rest = _split_scheme(text)
     folder = Path(model_file).parent
-    roots = [*model_roots(model_file), *map(Path, allowed)]
+    roots = [*model_roots(model_file), *map(Path, allowed_folders)]
     if not rest:
         return _problem("mesh.empty", "the file name is empty", "write the path of the file")
     if scheme in ("package", "model"):
@@ -72,10 +72,10 @@ def resolve_inside(path: Path, roots: Sequence[str | Path], uri: str = "") -> Pa
     if not any(real.is_relative_to(os.path.realpath(root)) for root in roots):
         fix = "copy the file into the model's folder"
         if real.suffix.lower() in MODEL_FILE_TYPES and _is_file(real):
-            fix += f", or allow its folder: {option_hint('allowed', [str(real.parent)])}"
+            fix += f", or allow its folder: {option_hint('allowed_folders', [str(real.parent)])}"
         return _problem("mesh.outside", f"{uri!r} is outside the model's folder: {str(real)!r}", fix)
     if not _is_file(real):
-        return _problem("mesh.missing", f"{uri!r} does not exist: no file {str(real)!r}", _nearest_file(real))
+        return _problem("mesh.missing", f"{uri!r} does not exist: no file {str(real)!r}", _missing_file_fix(real))
     return real
 
 
@@ -119,12 +119,12 @@ def _package_folder(name: str, model_file: Path, packages: Mapping[str, str | Pa
     return None
 
 
-def _nearest_file(path: Path) -> str:
+def _missing_file_fix(path: Path) -> str:
     try:
         names = [entry.name for entry in path.parent.iterdir()]
     except OSError:
         return f"the folder {str(path.parent)!r} does not exist; copy the meshes next to the model"
-    return did_you_mean(path.name, names) or f"copy the file to {str(path.parent)!r}"
+    return spelling_suggestion(path.name, names) or f"copy the file to {str(path.parent)!r}"
 
 
 def _is_file(path: Path) -> bool:

@@ -19,11 +19,11 @@ MAX_MESH_BYTES = 200_000_000
 
 
 class MeshError(Exception):
-    """A mesh that cannot be read or has no volume."""
+    """A mesh that cannot be read, or a shape without a volume."""
 
 
 def volume(geom: GeomSpec) -> float:
-    """Volume of a primitive shape [m³]; 0 for meshes, which are not read, and for planes."""
+    """Volume of a primitive shape [m³]; 0 for meshes, which are not read, and for all other shapes."""
     x, y, z = (float(s) for s in geom.size)
     match geom.shape:
         case Shape.BOX:
@@ -51,26 +51,26 @@ def solid_inertial(geom: GeomSpec, density: float) -> tuple[Inertial, bool]:
         The mass properties, and whether the mesh is closed; for an open mesh they are those of its convex hull.
 
     Raises:
-        MeshError: the mesh cannot be read or has no volume.
+        MeshError: the mesh cannot be read, or the shape has no volume that could be computed.
     """
     x, y, z = (float(s) for s in geom.size)
     mass, closed = density * volume(geom), True
     match geom.shape:
         case Shape.BOX:
-            body = solid_box(mass, (x, y, z))
+            inertial = solid_box(mass, (x, y, z))
         case Shape.SPHERE:
-            body = solid_ellipsoid(mass, (x, x, x))
+            inertial = solid_ellipsoid(mass, (x, x, x))
         case Shape.ELLIPSOID:
-            body = solid_ellipsoid(mass, (x, y, z))
+            inertial = solid_ellipsoid(mass, (x, y, z))
         case Shape.CYLINDER:
-            body = solid_cylinder(mass, x, y)
+            inertial = solid_cylinder(mass, x, y)
         case Shape.CAPSULE:
-            body = solid_capsule(mass, x, y)
+            inertial = solid_capsule(mass, x, y)
         case Shape.MESH:
-            body, closed = _solid_mesh(Path(geom.mesh_file), geom.size, density)
+            inertial, closed = _solid_mesh(Path(geom.mesh_file), geom.size, density)
         case _:
-            raise MeshError("a plane has no volume")
-    return body.transform(geom.placement), closed
+            raise MeshError(f"no volume can be computed for shapes of type {geom.shape}")
+    return inertial.transform(geom.placement), closed
 
 
 def load_mesh(path: Path, scale: np.ndarray) -> "trimesh.Trimesh":

@@ -23,22 +23,31 @@ class Notes:
     """Notes on what a written file does not represent; each lists the names of the affected elements."""
 
     def __init__(self):
-        self._names: dict[str, list[str]] = {}
+        self._names: dict[tuple[str, str], list[str]] = {}
 
-    def add(self, reason: str, *names: str) -> None:
-        """Add a note with the names of the affected elements."""
-        listed = self._names.setdefault(reason, [])
+    def add(self, note: str, *names: str, remark: str = "") -> None:
+        """Add a note with the names of the affected elements.
+
+        Args:
+            note: the note.
+            *names: names of the elements.
+            remark: consequence or remedy, which follows the names.
+        """
+        listed = self._names.setdefault((note, remark), [])
         listed += [name for name in names if name not in listed]
 
     def texts(self) -> list[str]:
         """Text of each note, in the order of addition."""
-        return [
-            f"{reason}: {', '.join(repr(name) for name in names)}" if names else reason
-            for reason, names in self._names.items()
-        ]
+        texts = []
+        for (note, remark), names in self._names.items():
+            listed = ", ".join(map(repr, names))
+            if listed:
+                note = f"{note} ({listed})" if remark else f"{note}: {listed}"
+            texts.append(f"{note}; {remark}" if remark else note)
+        return texts
 
 
-class Names:
+class UniqueNames:
     """Names in use; duplicates are renamed, with a note."""
 
     def __init__(self, notes: Notes, used: Iterable[str] = ()):
@@ -82,7 +91,7 @@ def write_document(root: XmlElement, model_name: str, out: str | Path) -> None:
     """Write the tree as an indented UTF-8 file, with a comment naming hybridsim and the model.
 
     Raises:
-        ModelError: the file cannot be written.
+        FileError: the file cannot be written.
     """
     ElementTree.indent(root)
     name = re.sub("-{2,}", "-", _UNPRINTABLE.sub("", model_name))  # comments must not contain two dashes
@@ -98,24 +107,24 @@ def mesh_reference(mesh_file: str, shape: str, out: str | Path, notes: Notes) ->
         notes.add("shapes are omitted because their mesh file does not exist", shape)
         return None
     if not any(mesh.is_relative_to(os.path.realpath(root)) for root in model_roots(out)):
-        remedy = "copy them there, or load the file with allowed=[...] (--allowed)"
-        notes.add(f"meshes are outside the folder of the written file; {remedy}", mesh.name)
+        remedy = "copy them there, or load the file with allowed_folders=[...] (--allowed-folders)"
+        notes.add("meshes are outside the folder of the written file", mesh.name, remark=remedy)
     return Path(os.path.relpath(mesh, os.path.realpath(Path(out).parent))).as_posix()
 
 
-def format_error(code: str, message: str, fix: str) -> ModelError:
-    """Error for a model that a format cannot represent."""
+def unwritable_error(code: str, message: str, fix: str) -> ModelError:
+    """Error for a model that cannot be written."""
     return ModelError([Problem(message, fix, code=code)])
 
 
 def _text(value: str | float | np.ndarray | Iterable[float], where: str, infinite: bool) -> str:
     if isinstance(value, str):
         if _UNPRINTABLE.search(value):
-            raise format_error("write.name", f"attribute {where} has unprintable characters", "rename the element")
+            raise unwritable_error("write.name", f"attribute {where} has unprintable characters", "rename the element")
         return value
     values = np.atleast_1d(np.asarray(value))
     if np.isnan(values).any() or (np.isinf(values).any() and not infinite):
-        raise format_error("write.nonfinite", f"attribute {where} is {values}", "all values must be finite")
+        raise unwritable_error("write.nonfinite", f"attribute {where} is {values}", "all values must be finite")
     if np.issubdtype(values.dtype, np.integer):
         return " ".join(str(entry) for entry in values)
     return " ".join(number_text(entry).removesuffix(".0") for entry in values)

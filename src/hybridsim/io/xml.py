@@ -49,9 +49,9 @@ class Element:
 
     def child(self, tag: str) -> "Element | None":
         """First child with this tag; None if there is none."""
-        return next(self.all(tag), None)
+        return next(self.children_with_tag(tag), None)
 
-    def all(self, tag: str) -> Iterator["Element"]:
+    def children_with_tag(self, tag: str) -> Iterator["Element"]:
         """Children with this tag, in file order."""
         return (child for child in self.children if child.tag == tag)
 
@@ -102,7 +102,7 @@ def read(path: str | Path) -> tuple[bytes, Element]:
         with Path(path).open("rb") as stream:
             source = stream.read(MAX_BYTES + 1)
     except FileNotFoundError:
-        _reject("file.missing", f"file {file!r} does not exist", _nearby_models(Path(path)), file)
+        _reject("file.missing", f"file {file!r} does not exist", _missing_model_fix(Path(path)), file)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         _reject("file.unreadable", f"cannot read {file!r}: {reason}", "check the path and its permissions", file)
@@ -171,9 +171,8 @@ class _Parser:
             message = f"elements are nested more than {MAX_DEPTH} levels deep"
             if self.count > MAX_ELEMENTS:
                 message = f"the file has more than {MAX_ELEMENTS} elements"
-            _reject(
-                "xml.size", message, "the file is damaged or malicious; no robot model is this large", self.file, line
-            )
+            message += "; no robot model is this large, so the file is damaged or malicious"
+            _reject("xml.size", message, "restore the file from a trusted source", self.file, line)
         match = _START_TAG.match(self.source, start)
         start += self.byte_offset
         start_tag_end = start + len(match.group() if match else b"")
@@ -211,6 +210,7 @@ class _Parser:
 
     def _not_well_formed(self, error: expat.ExpatError) -> NoReturn:
         reason, fix = expat.ErrorString(error.code), "correct the XML at this line"
+        message = f"malformed XML: {reason}"
         line = error.lineno + self.line_offset
         if not self._is_decodable():
             _reject("xml.encoding", "the file is not valid UTF-8", "save it as UTF-8", self.file, line)
@@ -219,16 +219,17 @@ class _Parser:
             if "mismatched" in reason:
                 fix = f"close <{last.tag}> of line {last.line} with </{last.tag}> first"
             elif "no element" in reason or "unclosed" in reason:
-                fix = f"the file ends inside <{last.tag}> of line {last.line}; it may be truncated"
+                message += f"; the file ends inside <{last.tag}> of line {last.line} and may be truncated"
+                fix = f"restore the complete file, or close <{last.tag}>"
         elif self.root_element is None:
-            fix = "a model file is XML and starts with <robot ...> or <mujoco ...>"
+            fix = "pass a model file: XML that starts with <robot ...> or <mujoco ...>"
         if "duplicate" in reason:
             fix = "remove one of the two attributes"
         if "undefined entity" in reason:
             fix = "write &amp; instead of &; entities are not supported"
         if "declaration" in reason:
             fix = "move <?xml ...?> to the beginning of the file"
-        _reject("xml.syntax", f"malformed XML: {reason}", fix, self.file, line)
+        _reject("xml.syntax", message, fix, self.file, line)
 
     def _is_decodable(self) -> bool:
         if re.match(rb"""\s*<\?xml[^>]*encoding\s*=\s*["'](?!utf-?8)""", self.source, re.IGNORECASE):
@@ -240,7 +241,7 @@ class _Parser:
         return True
 
 
-def _nearby_models(path: Path) -> str:
+def _missing_model_fix(path: Path) -> str:
     try:
         names = sorted(p.name for p in path.parent.iterdir() if p.suffix.lower() in (".urdf", ".xml", ".mjcf"))[:5]
     except OSError:

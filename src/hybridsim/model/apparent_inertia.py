@@ -1,10 +1,13 @@
-"""Apparent inertia of joints, in plain NumPy; it scales the default limit stops and soft contacts."""
+"""Apparent inertia of joints and mass matrix at q = 0, in plain NumPy.
+
+They scale the default limit stops, the default regularisation of dry friction and soft contacts.
+"""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from hybridsim.model.joints import JointType
+from hybridsim.model.joints import ElementaryJointType
 from hybridsim.model.specs import BodySpec
 from hybridsim.model.topology import WORLD, Topology
 from hybridsim.spatial.transform import Pose
@@ -15,7 +18,7 @@ def apparent_inertias(bodies: Sequence[BodySpec], topology: Topology) -> np.ndar
 
     Because the other joints move freely, it can be a hundred times smaller than the inertia with those joints locked.
     """
-    if topology.mv == 0:
+    if topology.tree_nv == 0:
         return np.zeros(0)
     M, *_ = mass_matrix_at_zero(bodies, topology)
     try:
@@ -27,40 +30,46 @@ def apparent_inertias(bodies: Sequence[BodySpec], topology: Topology) -> np.ndar
 
 
 def mass_matrix_at_zero(bodies: Sequence[BodySpec], topology: Topology) -> tuple[np.ndarray, np.ndarray, list[Pose]]:
-    """Joint-space mass matrix at q = 0, motion subspaces in the world (6, mv) and poses of the bodies.
+    """Joint-space mass matrix at q = 0, motion subspaces in the world (6, tree_nv) and poses of the bodies.
 
-    Composite rigid-body algorithm about the world origin; mimic joints are treated as independent.
+    Composite rigid-body algorithm about the world origin; mimic joints are treated as independent. The motion subspaces
+    have one column per degree of freedom.
     """
     M = np.diag(np.repeat([float(body.joint.armature) for body in bodies], [k.nv for k in topology.joint_types]))
-    S_W = np.zeros((6, topology.mv))
+    S_W_columns = np.zeros((6, topology.tree_nv))
     poses: list[Pose] = []
     for i, body in enumerate(bodies):
         parent = topology.parents[i]
         poses.append(body.placement if parent == WORLD else poses[parent] @ body.placement)
-        S_W[:, slice(*topology.tree_v_slices[i])] = _world_motion_subspace(body, topology.joint_types[i], poses[i])
+        dofs = slice(*topology.tree_v_slices[i])
+        S_W_columns[:, dofs] = _world_subspace_columns(body, topology.joint_types[i], poses[i])
     composite = [body.inertial.transform(X).spatial_inertia() for body, X in zip(bodies, poses, strict=True)]
     for i in reversed(range(len(bodies))):
         dofs = range(*topology.tree_v_slices[i])
-        force = composite[i] @ S_W[:, dofs]
-        ancestor_dofs = [dof for body in topology.ancestors[i] for dof in range(*topology.tree_v_slices[body])]
-        M[np.ix_(ancestor_dofs, dofs)] += S_W[:, ancestor_dofs].T @ force
-        M[np.ix_(dofs, ancestor_dofs)] = M[np.ix_(ancestor_dofs, dofs)].T
+        force = composite[i] @ S_W_columns[:, dofs]
+        path_dofs = [dof for body in topology.root_paths[i] for dof in range(*topology.tree_v_slices[body])]
+        M[np.ix_(path_dofs, dofs)] += S_W_columns[:, path_dofs].T @ force
+        M[np.ix_(dofs, path_dofs)] = M[np.ix_(path_dofs, dofs)].T
         if topology.parents[i] != WORLD:
             composite[topology.parents[i]] = composite[topology.parents[i]] + composite[i]
-    return M, S_W, poses
+    return M, S_W_columns, poses
 
 
-def _world_motion_subspace(body: BodySpec, kind: JointType, X_WB: Pose) -> np.ndarray:
+def _world_subspace_columns(body: BodySpec, kind: ElementaryJointType, X_WB: Pose) -> np.ndarray:
     """Motion subspace of the body's joint in world axes about the world origin, one column per degree of freedom."""
     R, axis = np.asarray(X_WB.R), unit_vector(body.joint.axis)
-    if kind is JointType.PRISMATIC:
+    if kind is ElementaryJointType.PRISMATIC:
         return np.concatenate([np.zeros(3), R @ axis])[:, None]
-    if kind is JointType.FIXED:
+    if kind is ElementaryJointType.FIXED:
         return np.zeros((6, 0))
-    axes = (R @ axis)[:, None] if kind is JointType.REVOLUTE else R
-    centre = np.asarray(X_WB.p) if kind is JointType.FREE else X_WB.point(np.asarray(body.joint.anchor, dtype=float))
+    axes = (R @ axis)[:, None] if kind is ElementaryJointType.REVOLUTE else R
+    centre = (
+        np.asarray(X_WB.p)
+        if kind is ElementaryJointType.FREE
+        else X_WB.point(np.asarray(body.joint.anchor, dtype=float))
+    )
     rotation = np.concatenate([axes, np.cross(centre, axes, axisa=0, axisb=0, axisc=0)])
-    if kind is JointType.FREE:
+    if kind is ElementaryJointType.FREE:
         return np.concatenate([rotation, np.concatenate([np.zeros((3, 3)), R])], axis=1)
     return rotation
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 
 from hybridsim.model.apparent_inertia import apparent_inertias, unit_vector
-from hybridsim.model.coordinates import neutral
+from hybridsim.model.coordinates import zero_configuration
 from hybridsim.model.geometry import Geometry, GeomInfo
 from hybridsim.model.inertial import Inertial
-from hybridsim.model.joints import JointType
+from hybridsim.model.joints import ElementaryJointType
 from hybridsim.model.model import Actuators, Bodies, Joints, Model
 from hybridsim.model.specs import (
     COMPOUND_JOINT_SUFFIXES,
@@ -29,8 +29,8 @@ LIMIT_STOP_FREQUENCY = 100.0
 """Upper bound on the natural frequency of the default limit stops [rad/s]; under its own weight a link then penetrates
 its stop by about g/(length·10⁴) rad."""
 LIMIT_STOP_OMEGA_DT = 0.1
-"""Upper bound on the natural frequency of the default limit stops times the model's time step: stable even with a dozen
-joints at their stops simultaneously."""
+"""Upper bound on the natural frequency of the default limit stops times the model's time step; with it a simulation is
+stable even if a dozen joints are at their stops simultaneously."""
 MIN_FRICTION_WIDTH = 0.01
 """Lower bound on the default `friction_width` [rad/s or m/s]."""
 FRICTION_STEP_FRACTION = 0.5
@@ -38,12 +38,12 @@ FRICTION_STEP_FRACTION = 0.5
 overshoots, and the joint chatters about zero velocity instead of stopping."""
 
 _ELEMENTARY = {
-    JointKind.FIXED: JointType.FIXED,
-    JointKind.REVOLUTE: JointType.REVOLUTE,
-    JointKind.CONTINUOUS: JointType.REVOLUTE,
-    JointKind.PRISMATIC: JointType.PRISMATIC,
-    JointKind.SPHERICAL: JointType.SPHERICAL,
-    JointKind.FREE: JointType.FREE,
+    JointKind.FIXED: ElementaryJointType.FIXED,
+    JointKind.REVOLUTE: ElementaryJointType.REVOLUTE,
+    JointKind.CONTINUOUS: ElementaryJointType.REVOLUTE,
+    JointKind.PRISMATIC: ElementaryJointType.PRISMATIC,
+    JointKind.SPHERICAL: ElementaryJointType.SPHERICAL,
+    JointKind.FREE: ElementaryJointType.FREE,
 }
 
 
@@ -57,7 +57,7 @@ def assemble(spec: ModelSpec) -> Model:
         parents=tuple(index[body.parent] for body in bodies),
         joint_names=tuple(body.joint.name for body in bodies),
         joint_types=tuple(_ELEMENTARY[body.joint.kind] for body in bodies),
-        mimics=tuple(joint_index[body.joint.mimic] if body.joint.mimic else -1 for body in bodies),
+        masters=tuple(joint_index[body.joint.mimic] if body.joint.mimic else -1 for body in bodies),
         frame_names=tuple(frame.name for frame in spec.frames),
         frame_bodies=tuple(index[frame.body] for frame in spec.frames),
         name=spec.name,
@@ -145,10 +145,10 @@ def _joints(bodies: Sequence[BodySpec], topology: Topology, timestep: float) -> 
     )
 
 
-def _rest(joint: JointSpec, kind: JointType) -> np.ndarray:
-    if kind is JointType.FREE:
+def _rest(joint: JointSpec, kind: ElementaryJointType) -> np.ndarray:
+    if kind is ElementaryJointType.FREE:
         return np.array([0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0])
-    if kind is JointType.SPHERICAL:
+    if kind is ElementaryJointType.SPHERICAL:
         rest = np.asarray(joint.rest, dtype=float)
         return rest if rest.shape == (4,) else np.array([1.0, 0.0, 0.0, 0.0])
     return np.full(kind.nq, joint.rest, dtype=float)
@@ -158,11 +158,11 @@ def _actuators(
     spec: ModelSpec, bodies: Sequence[BodySpec], topology: Topology, joint_index: dict[str, int]
 ) -> Actuators:
     actuators = spec.actuators
-    if not actuators and not spec.passive:
-        # a direct torque or force on every independent joint with one degree of freedom
+    if not actuators and not spec.is_unactuated:
+        # a torque actuator on every independent joint with one degree of freedom
         actuators = [
             ActuatorSpec(name=body.joint.name, joint=body.joint.name)
-            for body, kind, master in zip(bodies, topology.joint_types, topology.mimics, strict=True)
+            for body, kind, master in zip(bodies, topology.joint_types, topology.masters, strict=True)
             if kind.nv == 1 and master < 0
         ]
     return Actuators(
@@ -221,7 +221,7 @@ def _geometry(spec: ModelSpec, index: dict[str, int]) -> Geometry:
 
 
 def _home(spec: ModelSpec, topology: Topology, joint_index: dict[str, int]) -> np.ndarray:
-    home = neutral(topology)
+    home = zero_configuration(topology)
     for name, value in spec.home.items():
         # coordinates of a compound joint: those of its elementary joints, in order
         parts = [name] if name in joint_index else [joint for joint in joint_index if joint.startswith(f"{name}.")]

@@ -104,7 +104,7 @@ class ModelBuilder:
             at: position in the body frame [m].
             rpy: orientation in the body frame as roll, pitch, yaw [rad].
             data: vertices (n, 3) of point sets, convex hulls and polygons (polygons also (n, 2)), or the heights of a
-                heightfield [m].
+                height field [m].
             **surface: friction, restitution, recovery_time, softness, stiffness, damping; also group, mask, priority.
         """
         padded = np.zeros(3)
@@ -125,14 +125,15 @@ class ModelBuilder:
     def add_actuator(self, joint: str, *, name: str = "", **parameters) -> "ModelBuilder":
         """Add an actuator to a joint; `parameters` are fields of `ActuatorSpec`.
 
-        A model without explicit actuators gets a direct torque or force on every joint with one degree of freedom.
+        In a model without explicit actuators, every independent joint with one degree of freedom has a torque actuator:
+        its command is the torque or force.
         """
         self.spec.actuators.append(ActuatorSpec(name or joint, joint, **parameters))
         return self
 
-    def passive(self) -> "ModelBuilder":
+    def without_actuators(self) -> "ModelBuilder":
         """Declare that no joint is actuated."""
-        self.spec.passive = True
+        self.spec.is_unactuated = True
         return self
 
     def build(self, *, merge: bool = True) -> Model:

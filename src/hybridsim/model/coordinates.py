@@ -13,11 +13,11 @@ from jaxtyping import Float
 
 from hybridsim.core.types import AnyArray, ArrayLike, Q, Qd
 from hybridsim.model import joints
-from hybridsim.model.joints import JointType
+from hybridsim.model.joints import ElementaryJointType
 from hybridsim.model.model import Model
 from hybridsim.model.topology import Topology
 
-_SCALAR = (JointType.REVOLUTE, JointType.PRISMATIC)
+_ONE_DOF_JOINTS = (ElementaryJointType.REVOLUTE, ElementaryJointType.PRISMATIC)
 
 
 def require_size(
@@ -64,7 +64,7 @@ def normalize(model: Model, q: Q) -> Q:
 def classical_acceleration(model: Model, qd: Qd, qdd: Qd) -> Qd:
     """`qdd` with the classical linear acceleration of free bodies; see `joints.classical_acceleration_term`."""
     parts = (
-        qdd[iv] + joints.classical_acceleration_term(k, qd[iv]) if k is JointType.FREE else qdd[iv]
+        qdd[iv] + joints.classical_acceleration_term(k, qd[iv]) if k is ElementaryJointType.FREE else qdd[iv]
         for k, _, iv in _segments(model.topology)
     )
     return _concatenate(parts)
@@ -75,7 +75,7 @@ def transport_velocity(model: Model, qd: Qd, dt: AnyArray) -> Qd:
     return _concatenate(joints.transport_velocity(kind, qd[iv], dt) for kind, _, iv in _segments(model.topology))
 
 
-def expand_q(model: Model, q: Q) -> Float[AnyArray, " mq"]:
+def expand_q(model: Model, q: Q) -> Float[AnyArray, " tree_nq"]:
     """Coordinates of every joint of the tree, mimic joints included."""
     topology = model.topology
     if not topology.has_mimic_joints:
@@ -83,26 +83,26 @@ def expand_q(model: Model, q: Q) -> Float[AnyArray, " mq"]:
     parts = []
     for body, (start, stop) in enumerate(topology.q_slices):
         joint_q = q[start:stop]
-        if topology.mimics[body] >= 0:
+        if topology.masters[body] >= 0:
             joint_q = model.joint.mimic_ratio[body] * joint_q + model.joint.mimic_offset[body]
         parts.append(joint_q)
     return jnp.concatenate(parts)
 
 
-def expand_v(model: Model, qd: Qd) -> Float[AnyArray, " mv"]:
+def expand_v(model: Model, qd: Qd) -> Float[AnyArray, " tree_nv"]:
     """Velocities (or accelerations) of every joint of the tree, mimic joints included."""
     return coupling_matrix(model) @ qd if model.topology.has_mimic_joints else qd
 
 
-def reduce_tau(model: Model, tau: Float[AnyArray, " mv"]) -> Float[AnyArray, " nv"]:
+def reduce_tau(model: Model, tau: Float[AnyArray, " tree_nv"]) -> Float[AnyArray, " nv"]:
     """Generalised forces on the independent degrees of freedom, Gᵀ tau, with the same power as `tau` on the tree."""
     return tau @ coupling_matrix(model) if model.topology.has_mimic_joints else tau
 
 
-def scalar_positions(model: Model, q: Float[AnyArray, " mq"]) -> Float[AnyArray, " mv"]:
+def scalar_positions(model: Model, q: Float[AnyArray, " tree_nq"]) -> Float[AnyArray, " tree_nv"]:
     """Scalar coordinate of each degree of freedom; zero for spherical and free joints, which have none."""
     topology = model.topology
-    if topology.mq == topology.mv:
+    if topology.tree_nq == topology.tree_nv:
         return q
     parts = []
     for kind, (q0, q1) in zip(topology.joint_types, topology.tree_q_slices, strict=True):
@@ -110,43 +110,46 @@ def scalar_positions(model: Model, q: Float[AnyArray, " mq"]) -> Float[AnyArray,
     return jnp.concatenate(parts)
 
 
-def coupling_matrix(model: Model) -> Float[AnyArray, "mv nv"]:
+def coupling_matrix(model: Model) -> Float[AnyArray, "tree_nv nv"]:
     """Coupling matrix G of the mimic joints: `qd_tree = G qd`."""
     topology = model.topology
-    select = np.zeros((topology.mv, topology.nv))
-    body_of_dof = np.zeros(topology.mv, dtype=int)
+    select = np.zeros((topology.tree_nv, topology.nv))
+    body_of_dof = np.zeros(topology.tree_nv, dtype=int)
     for body, ((t0, t1), (v0, v1)) in enumerate(zip(topology.tree_v_slices, topology.v_slices, strict=True)):
         select[t0:t1, v0:v1] = np.eye(t1 - t0)
         body_of_dof[t0:t1] = body
-    is_mimic = np.asarray(topology.mimics)[body_of_dof] >= 0
+    is_mimic = np.asarray(topology.masters)[body_of_dof] >= 0
     return select * jnp.where(is_mimic, model.joint.mimic_ratio[body_of_dof], 1.0)[:, None]
 
 
-def neutral(topology: Topology) -> np.ndarray:
+def zero_configuration(topology: Topology) -> np.ndarray:
     """Zero configuration: zeros and identity quaternions."""
     q = np.zeros(topology.nq)
     for kind, iq, _ in _segments(topology):
-        if kind not in _SCALAR:
+        if kind not in _ONE_DOF_JOINTS:
             q[iq.stop - 4] = 1.0  # the quaternion comes last, w first
     return q
 
 
-def _segments(topology: Topology) -> Iterator[tuple[JointType, slice, slice]]:
-    """Ranges of independent coordinates processed together: one joint with a quaternion, or consecutive scalars."""
+def _segments(topology: Topology) -> Iterator[tuple[ElementaryJointType, slice, slice]]:
+    """Ranges of independent coordinates processed together: one joint with a quaternion, or a run of the other joints.
+
+    A run is labelled REVOLUTE even if it contains prismatic joints.
+    """
     pending: tuple[int, int, int, int] | None = None
-    bounds = zip(topology.joint_types, topology.q_slices, topology.v_slices, topology.mimics, strict=True)
+    bounds = zip(topology.joint_types, topology.q_slices, topology.v_slices, topology.masters, strict=True)
     for kind, (q0, q1), (v0, v1), master in bounds:
-        if master >= 0 or kind is JointType.FIXED:
+        if master >= 0 or kind is ElementaryJointType.FIXED:
             continue
-        if kind in _SCALAR:
+        if kind in _ONE_DOF_JOINTS:
             pending = (pending[0], q1, pending[2], v1) if pending else (q0, q1, v0, v1)
             continue
         if pending:
-            yield JointType.REVOLUTE, slice(*pending[:2]), slice(*pending[2:])
+            yield ElementaryJointType.REVOLUTE, slice(*pending[:2]), slice(*pending[2:])
             pending = None
         yield kind, slice(q0, q1), slice(v0, v1)
     if pending:
-        yield JointType.REVOLUTE, slice(*pending[:2]), slice(*pending[2:])
+        yield ElementaryJointType.REVOLUTE, slice(*pending[:2]), slice(*pending[2:])
 
 
 def _concatenate(parts) -> Float[AnyArray, " n"]:

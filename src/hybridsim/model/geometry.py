@@ -31,7 +31,7 @@ class Shape(StrEnum):
     POINTS = "points"
     """Contact points with a common radius: (radius, -, -)."""
     HEIGHTFIELD = "heightfield"
-    """Half extents along x and y of a terrain defined by heights on a regular grid."""
+    """Half extents along x and y of a height field: a terrain defined by heights on a regular grid."""
     POLYGON = "polygon"
     """(-, -, half height) of a prism over a polygon in the plane z = 0. Collides with upright cylinders only."""
     ELLIPSE = "ellipse"
@@ -63,10 +63,10 @@ class GeomInfo:
     mask: int = 1
     """Bits of the groups that this shape collides with."""
     link: str = ""
-    """Name of the link that the shape was defined on; differs from `body` if that link was merged."""
+    """Name of the link that the shape was defined on; differs from the name of the body if that link was merged."""
     priority: int = 0
     """In a contact, the surface parameters of the shape with the higher priority apply."""
-    data: int = -1
+    data_index: int = -1
     """Index of the shape's vertices or heights in `Geometry.data`; -1 if it has none."""
     faces: Faces = ()
     """Triangles of a convex hull."""
@@ -91,7 +91,7 @@ class Geometry(eqx.Module):
     restitution: Float[AnyArray, " ng"]
     """Ratio of the separation speed to the approach speed (impulse contact)."""
     recovery_time: Float[AnyArray, " ng"]
-    """Time in which penetration is corrected [s] (impulse contact)."""
+    """Time constant of the correction of penetration [s] (impulse contact)."""
     softness: Float[AnyArray, " ng"]
     """Compliance of a contact relative to the apparent inverse mass (impulse contact)."""
     stiffness: Float[AnyArray, " ng"]
@@ -99,7 +99,8 @@ class Geometry(eqx.Module):
     damping: Float[AnyArray, " ng"]
     """Damping at 1 mm penetration [N·s/m]; infinite where unspecified (compliant contact)."""
     data: tuple[AnyArray, ...] = ()
-    """Vertices (n, 3) of point sets, hulls and polygons; heights (rows along x, columns along y) of terrains [m]."""
+    """Vertices (n, 3) of point sets, hulls and polygons, or heights of a height field, rows along x, columns along y
+    [m]."""
     excluded_pairs: tuple[tuple[str, str], ...] = eqx.field(static=True, default=())
     """Pairs of links (see `GeomInfo.link`) whose shapes never collide."""
     explicit_pairs: tuple[tuple[str, str], ...] = eqx.field(static=True, default=())

@@ -47,7 +47,7 @@ class Inertial:
         return np.block([[self.inertia_about(np.zeros(3)), mc], [mc.T, self.mass * np.eye(3)]])
 
     def entries(self) -> np.ndarray:
-        """Six unique entries of the inertia in the order of `SYMMETRIC_ORDER`."""
+        """Six independent entries of the inertia matrix in the order of `SYMMETRIC_ORDER`."""
         return np.array([self.inertia[i] for i in SYMMETRIC_ORDER])
 
 

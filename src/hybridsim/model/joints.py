@@ -1,7 +1,7 @@
 """The joint types: joint transform, motion subspace and coordinates of each.
 
-A joint connects body B to its parent P. At `q = 0` the body frame coincides with the joint's placement frame J, fixed
-in the parent. `X_JB(q)` is the joint transform: a rotation about the point `anchor` (given in B), a translation along
+A joint connects body B to its parent P. At `q = 0` the body frame coincides with the joint frame J, fixed in the
+parent. `X_JB(q)` is the joint transform: a rotation about the point `anchor` (given in B), a translation along
 the axis or, for a free joint, any pose. The motion subspace `S` of every elementary type is constant in B, so no joint
 has a velocity-product term.
 
@@ -32,7 +32,7 @@ from hybridsim.spatial.rotation import (
 from hybridsim.spatial.transform import Pose
 
 
-class JointType(StrEnum):
+class ElementaryJointType(StrEnum):
     """Elementary joint types of the tree."""
 
     FIXED = "fixed"
@@ -77,94 +77,98 @@ class _JointCoordinates:
 
 
 _JOINT_COORDINATES = {
-    JointType.FIXED: _JointCoordinates((), ()),
-    JointType.REVOLUTE: _JointCoordinates(("",), ("",)),
-    JointType.PRISMATIC: _JointCoordinates(("",), ("",)),
-    JointType.SPHERICAL: _JointCoordinates(("qw", "qx", "qy", "qz"), ("wx", "wy", "wz")),
-    JointType.FREE: _JointCoordinates(("x", "y", "z", "qw", "qx", "qy", "qz"), ("wx", "wy", "wz", "vx", "vy", "vz")),
+    ElementaryJointType.FIXED: _JointCoordinates((), ()),
+    ElementaryJointType.REVOLUTE: _JointCoordinates(("",), ("",)),
+    ElementaryJointType.PRISMATIC: _JointCoordinates(("",), ("",)),
+    ElementaryJointType.SPHERICAL: _JointCoordinates(("qw", "qx", "qy", "qz"), ("wx", "wy", "wz")),
+    ElementaryJointType.FREE: _JointCoordinates(
+        ("x", "y", "z", "qw", "qx", "qy", "qz"), ("wx", "wy", "wz", "vx", "vy", "vz")
+    ),
 }
 
 
-def joint_transform(kind: JointType, axis: Vec3, anchor: Vec3, q: Float[AnyArray, " n"]) -> Pose:
-    """Joint transform X_JB: pose of the body in the joint's placement frame."""
+def joint_transform(kind: ElementaryJointType, axis: Vec3, anchor: Vec3, q: Float[AnyArray, " n"]) -> Pose:
+    """Joint transform X_JB: pose of the body in the joint frame."""
     match kind:
-        case JointType.FIXED:
+        case ElementaryJointType.FIXED:
             return Pose(np.eye(3), np.zeros(3))
-        case JointType.PRISMATIC:
+        case ElementaryJointType.PRISMATIC:
             return Pose(np.eye(3), q[0] * axis)
-        case JointType.REVOLUTE:
+        case ElementaryJointType.REVOLUTE:
             R = matrix_from_axis_angle(axis, q[0])
             return Pose(R, anchor - R @ anchor)
-        case JointType.SPHERICAL:
+        case ElementaryJointType.SPHERICAL:
             R = matrix_from_quaternion(q)
             return Pose(R, anchor - R @ anchor)
-        case JointType.FREE:
+        case ElementaryJointType.FREE:
             return Pose(matrix_from_quaternion(q[3:]), q[:3])
 
 
-def motion_subspace(kind: JointType, axis: Vec3, anchor: Vec3) -> Float[AnyArray, "n 6"]:
+def motion_subspace(kind: ElementaryJointType, axis: Vec3, anchor: Vec3) -> Float[AnyArray, "n 6"]:
     """Motion subspace S in the body frame, one row per degree of freedom."""
     match kind:
-        case JointType.FIXED:
+        case ElementaryJointType.FIXED:
             return np.zeros((0, 6))
-        case JointType.PRISMATIC:
+        case ElementaryJointType.PRISMATIC:
             return jnp.concatenate([np.zeros(3), axis])[None]
-        case JointType.REVOLUTE:
+        case ElementaryJointType.REVOLUTE:
             # the body origin moves on a circle about the anchor
             return jnp.concatenate([axis, cross(anchor, axis)])[None]
-        case JointType.SPHERICAL:
+        case ElementaryJointType.SPHERICAL:
             return jnp.stack([jnp.concatenate([e, cross(anchor, e)]) for e in np.eye(3)])
-        case JointType.FREE:
+        case ElementaryJointType.FREE:
             return np.eye(6)
 
 
-def retract(kind: JointType, q: Float[AnyArray, " n"], delta: Float[AnyArray, " m"]) -> Float[AnyArray, " n"]:
+def retract(kind: ElementaryJointType, q: Float[AnyArray, " n"], delta: Float[AnyArray, " m"]) -> Float[AnyArray, " n"]:
     """Coordinates reached from `q` by the tangent-space displacement `delta`, expressed in B at `q`."""
     match kind:
-        case JointType.SPHERICAL:
+        case ElementaryJointType.SPHERICAL:
             return quaternion_multiply(q, quaternion_exp(delta))
-        case JointType.FREE:
+        case ElementaryJointType.FREE:
             p = q[:3] + matrix_from_quaternion(q[3:]) @ delta[3:]
             return jnp.concatenate([p, quaternion_multiply(q[3:], quaternion_exp(delta[:3]))])
         case _:
             return q + delta
 
 
-def difference(kind: JointType, q: Float[AnyArray, " n"], q_to: Float[AnyArray, " n"]) -> Float[AnyArray, " m"]:
+def difference(
+    kind: ElementaryJointType, q: Float[AnyArray, " n"], q_to: Float[AnyArray, " n"]
+) -> Float[AnyArray, " m"]:
     """Tangent-space displacement from `q` to `q_to`; the inverse of `retract`."""
     match kind:
-        case JointType.SPHERICAL:
+        case ElementaryJointType.SPHERICAL:
             return quaternion_log(quaternion_multiply(quaternion_conjugate(q), q_to))
-        case JointType.FREE:
+        case ElementaryJointType.FREE:
             rotation = quaternion_log(quaternion_multiply(quaternion_conjugate(q[3:]), q_to[3:]))
             return jnp.concatenate([rotation, (q_to[:3] - q[:3]) @ matrix_from_quaternion(q[3:])])
         case _:
             return q_to - q
 
 
-def rate(kind: JointType, q: Float[AnyArray, " n"], qd: Float[AnyArray, " m"]) -> Float[AnyArray, " n"]:
+def rate(kind: ElementaryJointType, q: Float[AnyArray, " n"], qd: Float[AnyArray, " m"]) -> Float[AnyArray, " n"]:
     """Time derivative of the coordinates."""
     match kind:
-        case JointType.SPHERICAL:
+        case ElementaryJointType.SPHERICAL:
             return quaternion_rate(q, qd)
-        case JointType.FREE:
+        case ElementaryJointType.FREE:
             return jnp.concatenate([matrix_from_quaternion(q[3:]) @ qd[3:], quaternion_rate(q[3:], qd[:3])])
         case _:
             return qd
 
 
-def normalize(kind: JointType, q: Float[AnyArray, " n"]) -> Float[AnyArray, " n"]:
+def normalize(kind: ElementaryJointType, q: Float[AnyArray, " n"]) -> Float[AnyArray, " n"]:
     """Coordinates with their quaternion normalised to unit length."""
     match kind:
-        case JointType.SPHERICAL:
+        case ElementaryJointType.SPHERICAL:
             return quaternion_normalize(q)
-        case JointType.FREE:
+        case ElementaryJointType.FREE:
             return jnp.concatenate([q[:3], quaternion_normalize(q[3:])])
         case _:
             return q
 
 
-def classical_acceleration_term(kind: JointType, qd: Float[AnyArray, " m"]) -> Float[AnyArray, " m"]:
+def classical_acceleration_term(kind: ElementaryJointType, qd: Float[AnyArray, " m"]) -> Float[AnyArray, " m"]:
     """Difference between the classical and the spatial acceleration of a free body: ω × v; zero for other joints.
 
     `qd` of a free joint is expressed in the rotating body frame. Integrating its components directly would
@@ -172,13 +176,13 @@ def classical_acceleration_term(kind: JointType, qd: Float[AnyArray, " m"]) -> F
     the result into the new body frame (`transport_velocity`) conserves linear momentum exactly if the body's origin is
     its centre of mass.
     """
-    if kind is JointType.FREE:
+    if kind is ElementaryJointType.FREE:
         return jnp.concatenate([np.zeros(3), cross(qd[:3], qd[3:])])
     return np.zeros(qd.shape)
 
 
-def transport_velocity(kind: JointType, qd: Float[AnyArray, " m"], dt: AnyArray) -> Float[AnyArray, " m"]:
+def transport_velocity(kind: ElementaryJointType, qd: Float[AnyArray, " m"], dt: AnyArray) -> Float[AnyArray, " m"]:
     """`qd` with its linear part expressed in the body frame at the end of the step."""
-    if kind is JointType.FREE:
+    if kind is ElementaryJointType.FREE:
         return jnp.concatenate([qd[:3], qd[3:] @ matrix_from_rotation_vector(dt * qd[:3])])
     return qd

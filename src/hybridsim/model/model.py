@@ -14,7 +14,7 @@ from hybridsim.spatial.transform import Pose
 
 
 class Bodies(eqx.Module):
-    """Inertial parameters, one row per body."""
+    """Mass properties, one row per body."""
 
     mass: Float[AnyArray, " nb"]
     """Mass [kg]."""
@@ -33,34 +33,34 @@ class Joints(eqx.Module):
     """Unit axis in the body frame; ignored by spherical, free and fixed joints."""
     anchor: Float[AnyArray, "nb 3"]
     """Centre of rotation in the body frame [m]."""
-    armature: Float[AnyArray, " mv"]
+    armature: Float[AnyArray, " tree_nv"]
     """Rotor inertia reflected through the gear [kg·m² or kg]."""
-    stiffness: Float[AnyArray, " mv"]
+    stiffness: Float[AnyArray, " tree_nv"]
     """Spring stiffness [N·m/rad or N/m]."""
-    rest: Float[AnyArray, " mq"]
+    rest: Float[AnyArray, " tree_nq"]
     """Rest configuration of the springs [rad, m or quaternion]."""
-    damping: Float[AnyArray, " mv"]
-    """Viscous friction [N·m·s/rad or N·s/m]."""
-    friction: Float[AnyArray, " mv"]
+    damping: Float[AnyArray, " tree_nv"]
+    """Viscous damping [N·m·s/rad or N·s/m]."""
+    friction: Float[AnyArray, " tree_nv"]
     """Dry (Coulomb) friction [N·m or N]."""
-    stribeck_friction: Float[AnyArray, " mv"]
+    stribeck_friction: Float[AnyArray, " tree_nv"]
     """Breakaway friction in excess of `friction` at low speed (Stribeck) [N·m or N]."""
-    stribeck_velocity: Float[AnyArray, " mv"]
+    stribeck_velocity: Float[AnyArray, " tree_nv"]
     """Velocity at which the Stribeck friction has decayed to 1/e [rad/s or m/s]."""
-    friction_width: Float[AnyArray, " mv"]
+    friction_width: Float[AnyArray, " tree_nv"]
     """Speed scale [rad/s or m/s] of the regularisation of dry friction, tanh(qd/friction_width)."""
-    lower: Float[AnyArray, " mv"]
+    lower: Float[AnyArray, " tree_nv"]
     """Lower position limit [rad or m]; -inf where there is none."""
-    upper: Float[AnyArray, " mv"]
+    upper: Float[AnyArray, " tree_nv"]
     """Upper position limit [rad or m]; inf where there is none."""
-    limit_stiffness: Float[AnyArray, " mv"]
+    limit_stiffness: Float[AnyArray, " tree_nv"]
     """Stiffness of the limit stops [N·m/rad or N/m]."""
-    limit_damping: Float[AnyArray, " mv"]
+    limit_damping: Float[AnyArray, " tree_nv"]
     """Damping of the limit stops [N·m·s/rad or N·s/m]."""
-    effort_limit: Float[AnyArray, " mv"]
+    effort_limit: Float[AnyArray, " tree_nv"]
     """Maximum actuation torque or force [N·m or N]; inf where there is none."""
     mimic_ratio: Float[AnyArray, " nb"]
-    """Coordinate of a mimic joint: `mimic_ratio` times its master's plus `mimic_offset`."""
+    """Ratio of a mimic joint, whose coordinate is `mimic_ratio` times that of its master plus `mimic_offset`."""
     mimic_offset: Float[AnyArray, " nb"]
     """Offset of a mimic joint [rad or m]."""
 
@@ -78,12 +78,12 @@ class Actuators(eqx.Module):
     gear: Float[AnyArray, " nu"]
     """Transmission ratio: actuator speed per joint speed."""
     gain: Float[AnyArray, " nu"]
-    """Force per unit of control [N·m or N]."""
+    """Force per unit of command [N·m or N]."""
     bias: Float[AnyArray, "nu 3"]
     """Constant force, force per length and force per velocity."""
     control_lower: Float[AnyArray, " nu"]
     control_upper: Float[AnyArray, " nu"]
-    """Range to which controls are clipped."""
+    """Range to which commands are clipped."""
     force_lower: Float[AnyArray, " nu"]
     force_upper: Float[AnyArray, " nu"]
     """Range to which forces are clipped [N·m or N]."""
@@ -128,5 +128,5 @@ class Model(eqx.Module):
 
     @property
     def nu(self) -> int:
-        """Number of controls."""
+        """Number of commands."""
         return len(self.actuator.names)

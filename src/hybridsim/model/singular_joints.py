@@ -1,7 +1,7 @@
 """Joints without inertia, whose acceleration would be 0/0.
 
 The articulated inertias of Featherstone's backward pass at the zero configuration, in plain 6×6 NumPy, because they are
-computed only once, when a model is built. A joint is singular if and only if Sᵀ IA S (plus armature) is.
+computed only once, when a model is built. A joint is singular if and only if S IA Sᵀ (plus armature) is.
 """
 
 import numpy as np
@@ -12,22 +12,22 @@ from hybridsim.model.specs import WORLD_NAME, BodySpec, JointKind, JointSpec, Mo
 from hybridsim.spatial.transform import Pose
 
 SINGULAR_TOLERANCE = 1e-14
-"""Eigenvalue of Sᵀ IA S, relative to the largest entry of IA, up to which it is attributed to rounding."""
-MIN_INERTIA = 1e-60
+"""Eigenvalue of S IA Sᵀ, relative to the largest entry of IA, up to which it is attributed to rounding."""
+SINGULAR_INERTIA = 1e-60
 """Inertia [kg or kg·m²] up to which a joint counts as singular in any case: dividing by it could overflow."""
 
 
-def singular_joints(spec: ModelSpec) -> list[BodySpec]:
+def bodies_with_singular_joints(spec: ModelSpec) -> list[BodySpec]:
     """Bodies whose joint is singular; the description must be free of errors."""
     IA = {body.name: body.inertial.spatial_inertia() for body in spec.bodies}
     singular = []
     for body in reversed(spec.bodies):
-        S = _motion_subspace(body.joint)
+        S_columns = _motion_subspace_columns(body.joint)
         IA_body = IA[body.name]
-        if S.shape[1]:
-            U = IA_body @ S
-            D = S.T @ U + body.joint.armature * np.eye(S.shape[1])
-            if np.linalg.eigvalsh(D)[0] <= max(SINGULAR_TOLERANCE * np.abs(IA_body).max(), MIN_INERTIA):
+        if S_columns.shape[1]:
+            U = IA_body @ S_columns
+            D = S_columns.T @ U + body.joint.armature * np.eye(S_columns.shape[1])
+            if np.linalg.eigvalsh(D)[0] <= max(SINGULAR_TOLERANCE * np.abs(IA_body).max(), SINGULAR_INERTIA):
                 singular.append(body)
             else:
                 IA_body = IA_body - U @ np.linalg.inv(D) @ U.T
@@ -37,7 +37,7 @@ def singular_joints(spec: ModelSpec) -> list[BodySpec]:
     return singular[::-1]
 
 
-def _motion_subspace(joint: JointSpec) -> np.ndarray:
+def _motion_subspace_columns(joint: JointSpec) -> np.ndarray:
     """Motion subspace in the body frame at q = 0, one column per degree of freedom; none for a mimic joint."""
     if joint.kind is JointKind.FIXED or joint.mimic:
         return np.zeros((6, 0))

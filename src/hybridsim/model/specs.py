@@ -47,6 +47,8 @@ class JointKind(StrEnum):
     FREE = "free"
 
 
+ONE_DOF_JOINTS = (JointKind.REVOLUTE, JointKind.CONTINUOUS, JointKind.PRISMATIC)
+"""Joints with one degree of freedom."""
 COMPOUND_JOINT_SUFFIXES = {JointKind.UNIVERSAL: ("1", "2"), JointKind.PLANAR: ("x", "y", "yaw")}
 """Name suffixes of the elementary joints of a compound joint: `hinge.1`, `hinge.2`."""
 
@@ -107,7 +109,7 @@ class BodySpec:
 
 @dataclass
 class GeomSpec:
-    """A collision shape."""
+    """A collision shape: a geom, called shape in messages; `Shape` is its type."""
 
     name: str
     body: str
@@ -167,8 +169,8 @@ class ModelSpec:
     geoms: list[GeomSpec] = field(default_factory=list)
     frames: list[FrameSpec] = field(default_factory=list)
     actuators: list[ActuatorSpec] = field(default_factory=list)
-    """If empty, every joint with one degree of freedom gets a direct torque or force."""
-    passive: bool = False
+    """If empty, every independent joint with one degree of freedom has a torque actuator: gear 1, gain 1, no bias."""
+    is_unactuated: bool = False
     """Whether the mechanism has no actuators at all."""
     gravity: np.ndarray = field(default_factory=lambda: np.array([0.0, 0.0, -9.81]))
     home: dict[str, np.ndarray | float] = field(default_factory=dict)

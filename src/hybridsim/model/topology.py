@@ -1,14 +1,14 @@
 """The static part of a model: the kinematic tree, its joint types and names.
 
-A topology is hashable and never traced: changing it triggers recompilation, as for the other static fields of a model
-(names, shapes); changing values of arrays does not.
+A topology is hashable and never traced: changing it triggers recompilation, as does changing any other static field of
+a model (names, types of collision shapes); changing values of arrays does not.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from hybridsim.model.joints import JointType
+from hybridsim.model.joints import ElementaryJointType
 
 WORLD = -1
 """Parent index of bodies attached to the world."""
@@ -22,8 +22,8 @@ class Topology:
     parents: tuple[int, ...]
     """Index of each body's parent, always smaller than the body's index; `WORLD` for roots."""
     joint_names: tuple[str, ...]
-    joint_types: tuple[JointType, ...]
-    mimics: tuple[int, ...]
+    joint_types: tuple[ElementaryJointType, ...]
+    masters: tuple[int, ...]
     """For a mimic joint the index of its master joint, otherwise -1."""
     frame_names: tuple[str, ...] = ()
     """Named frames fixed to bodies: merged links, sites, tool points."""
@@ -56,34 +56,34 @@ class Topology:
         """First and past-the-end independent degree of freedom of each joint; a mimic joint shares its master's."""
         return self._independent_slices(lambda kind: kind.nv)
 
-    def _independent_slices(self, size: Callable[[JointType], int]) -> tuple[tuple[int, int], ...]:
-        slices = _slices(0 if m >= 0 else size(k) for k, m in zip(self.joint_types, self.mimics, strict=True))
-        return tuple(slices[m] if m >= 0 else s for s, m in zip(slices, self.mimics, strict=True))
+    def _independent_slices(self, size: Callable[[ElementaryJointType], int]) -> tuple[tuple[int, int], ...]:
+        slices = _slices(0 if m >= 0 else size(k) for k, m in zip(self.joint_types, self.masters, strict=True))
+        return tuple(slices[m] if m >= 0 else s for s, m in zip(slices, self.masters, strict=True))
 
     @property
     def has_mimic_joints(self) -> bool:
         """Whether the tree contains mimic joints."""
-        return any(m >= 0 for m in self.mimics)
+        return any(m >= 0 for m in self.masters)
 
     @cached_property
-    def mq(self) -> int:
+    def tree_nq(self) -> int:
         """Number of coordinates of the tree, mimic joints included."""
         return sum(kind.nq for kind in self.joint_types)
 
     @cached_property
-    def mv(self) -> int:
+    def tree_nv(self) -> int:
         """Number of degrees of freedom of the tree, mimic joints included."""
         return sum(kind.nv for kind in self.joint_types)
 
     @cached_property
     def nq(self) -> int:
         """Number of independent coordinates: the length of `q`."""
-        return sum(k.nq for k, m in zip(self.joint_types, self.mimics, strict=True) if m < 0)
+        return sum(k.nq for k, m in zip(self.joint_types, self.masters, strict=True) if m < 0)
 
     @cached_property
     def nv(self) -> int:
         """Number of independent degrees of freedom: the length of `qd`."""
-        return sum(k.nv for k, m in zip(self.joint_types, self.mimics, strict=True) if m < 0)
+        return sum(k.nv for k, m in zip(self.joint_types, self.masters, strict=True) if m < 0)
 
     @cached_property
     def coordinate_names(self) -> tuple[str, ...]:
@@ -100,10 +100,10 @@ class Topology:
         """Name of each degree of freedom of the tree, mimic joints included."""
         return self._names(lambda kind: kind.dof_names, independent=False)
 
-    def _names(self, parts: Callable[[JointType], tuple[str, ...]], *, independent: bool) -> tuple[str, ...]:
+    def _names(self, parts: Callable[[ElementaryJointType], tuple[str, ...]], *, independent: bool) -> tuple[str, ...]:
         return tuple(
             f"{joint}.{part}" if part else joint
-            for joint, kind, master in zip(self.joint_names, self.joint_types, self.mimics, strict=True)
+            for joint, kind, master in zip(self.joint_names, self.joint_types, self.masters, strict=True)
             if not (independent and master >= 0)
             for part in parts(kind)
         )
@@ -117,12 +117,12 @@ class Topology:
         return tuple(depths)
 
     @cached_property
-    def ancestors(self) -> tuple[tuple[int, ...], ...]:
-        """For each body the chain of bodies from its root to itself, inclusive."""
-        chains: list[tuple[int, ...]] = []
+    def root_paths(self) -> tuple[tuple[int, ...], ...]:
+        """For each body the path of bodies from its root to itself, inclusive."""
+        paths: list[tuple[int, ...]] = []
         for body, parent in enumerate(self.parents):
-            chains.append((*(() if parent == WORLD else chains[parent]), body))
-        return tuple(chains)
+            paths.append((*(() if parent == WORLD else paths[parent]), body))
+        return tuple(paths)
 
     @cached_property
     def dof_bodies(self) -> tuple[int, ...]:

@@ -8,8 +8,16 @@ import numpy as np
 from hybridsim.core.errors import Problem, Severity
 from hybridsim.model.geometry import Shape
 from hybridsim.model.inertial import Inertial
-from hybridsim.model.singular_joints import singular_joints
-from hybridsim.model.specs import COMPOUND_JOINT_SUFFIXES, WORLD_NAME, BodySpec, JointKind, ModelSpec, Source
+from hybridsim.model.singular_joints import bodies_with_singular_joints
+from hybridsim.model.specs import (
+    COMPOUND_JOINT_SUFFIXES,
+    ONE_DOF_JOINTS,
+    WORLD_NAME,
+    BodySpec,
+    JointKind,
+    ModelSpec,
+    Source,
+)
 from hybridsim.model.validate_settings import problem_at, setting_problems
 
 TRIANGLE_TOLERANCE = 1e-6
@@ -21,8 +29,6 @@ NEGLIGIBLE_MASS = 0.01
 MAX_GYRATION_RATIO = 3.0
 """Ratio of radius of gyration to body extent above which the inertia is more likely in another unit."""
 
-_ONE_DOF = (JointKind.REVOLUTE, JointKind.CONTINUOUS, JointKind.PRISMATIC)
-
 
 def model_problems(spec: ModelSpec) -> list[Problem]:
     """All errors and warnings about a description."""
@@ -31,7 +37,7 @@ def model_problems(spec: ModelSpec) -> list[Problem]:
         problems += (replace(problem, element=body.name) for problem in _body_problems(body))
         problems += (replace(problem, element=body.joint.name) for problem in _joint_problems(body))
     problems += _mimic_problems(spec)
-    problems += _attachment_problems(spec)
+    problems += [*_geom_problems(spec), *_reference_problems(spec)]
     problems += setting_problems(spec)
     if not any(p.severity is Severity.ERROR for p in problems):
         problems += _singular_joint_problems(spec)
@@ -82,7 +88,7 @@ def _tree_problems(spec: ModelSpec) -> Iterator[Problem]:
         if body.joint.kind is JointKind.FREE and body.parent != WORLD_NAME:
             yield problem_at(
                 body.joint.source,
-                "joint.free_inside",
+                "joint.free_not_root",
                 f"free joint {body.joint.name!r} is attached to body {body.parent!r}",
                 f"a free joint must be attached to the world; make body {body.name!r} a root body",
             )
@@ -160,7 +166,7 @@ def _joint_problems(body: BodySpec) -> Iterator[Problem]:
             "write finite values",
         )
     axes = {JointKind.UNIVERSAL: (joint.axis, joint.axis2), JointKind.PLANAR: (joint.axis,)}
-    for axis in axes.get(joint.kind, (joint.axis,) if joint.kind in _ONE_DOF else ()):
+    for axis in axes.get(joint.kind, (joint.axis,) if joint.kind in ONE_DOF_JOINTS else ()):
         length = np.linalg.norm(axis)
         if not np.isfinite(length) or length < 1e-9:
             yield problem_at(
@@ -169,7 +175,7 @@ def _joint_problems(body: BodySpec) -> Iterator[Problem]:
                 f"axis of joint {joint.name!r} is ({_format_values(axis)}), which has no direction",
                 "specify a non-zero vector such as 0 0 1",
             )
-    if joint.lower > joint.upper and joint.kind in _ONE_DOF:
+    if joint.lower > joint.upper and joint.kind in ONE_DOF_JOINTS:
         yield problem_at(
             joint.source,
             "limit.order",
@@ -218,7 +224,7 @@ def _mimic_problems(spec: ModelSpec) -> Iterator[Problem]:
                 f"{where}, which is itself a mimic joint",
                 f"mimic the first joint of the chain, {master.mimic!r}, with the product of the multipliers",
             )
-        elif joint.kind not in _ONE_DOF or master.kind not in _ONE_DOF:
+        elif joint.kind not in ONE_DOF_JOINTS or master.kind not in ONE_DOF_JOINTS:
             yield problem_at(
                 joint.source,
                 "mimic.kind",
@@ -227,9 +233,8 @@ def _mimic_problems(spec: ModelSpec) -> Iterator[Problem]:
             )
 
 
-def _attachment_problems(spec: ModelSpec) -> Iterator[Problem]:
+def _geom_problems(spec: ModelSpec) -> Iterator[Problem]:
     bodies = {body.name for body in spec.bodies} | {WORLD_NAME}
-    joints = {body.joint.name: body.joint for body in spec.bodies}
     for geom in spec.geoms:
         if geom.body not in bodies:
             yield problem_at(
@@ -247,6 +252,12 @@ def _attachment_problems(spec: ModelSpec) -> Iterator[Problem]:
                 f"size of shape {geom.name!r} is {_format_values(geom.size)}",
                 "sizes must be finite and non-negative",
             )
+
+
+def _reference_problems(spec: ModelSpec) -> Iterator[Problem]:
+    """Unknown bodies of frames, and joints that actuators cannot act on."""
+    bodies = {body.name for body in spec.bodies} | {WORLD_NAME}
+    joints = {body.joint.name: body.joint for body in spec.bodies}
     for frame in spec.frames:
         if frame.body not in bodies:
             yield problem_at(
@@ -255,7 +266,7 @@ def _attachment_problems(spec: ModelSpec) -> Iterator[Problem]:
                 f"body {frame.body!r} of frame {frame.name!r} does not exist",
                 "attach the frame to an existing body",
             )
-    actuatable = [name for name, joint in joints.items() if joint.kind in _ONE_DOF and not joint.mimic]
+    actuatable = [name for name, joint in joints.items() if joint.kind in ONE_DOF_JOINTS and not joint.mimic]
     actuatable += [
         f"{name}.{part}" for name, joint in joints.items() for part in COMPOUND_JOINT_SUFFIXES.get(joint.kind, ())
     ]
@@ -276,8 +287,8 @@ def _singular_joint_problems(spec: ModelSpec) -> Iterator[Problem]:
     for body in reversed(spec.bodies):
         if body.parent != WORLD_NAME:
             subtree_mass[body.parent] += subtree_mass[body.name]
-    for body in singular_joints(spec):
-        code = "mass.nothing_carried"
+    for body in bodies_with_singular_joints(spec):
+        code = "mass.massless_subtree"
         message = f"joint {body.joint.name!r} carries no mass: body {body.name!r} and its descendants are massless"
         fix = "give the body a mass and an inertia, or make its joint fixed"
         if subtree_mass[body.name] > 0.0:

@@ -1,1 +1,1 @@
-"""Networks for grafts: perceptrons, and networks that obey a physical law whatever their weights."""
+"""Networks for grafts: MLPs, and networks that obey a physical law whatever their weights."""

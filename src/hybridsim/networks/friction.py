@@ -29,7 +29,7 @@ class JointFriction(eqx.Module):
 
     net: MLP
     """Maps the context and the squared velocity to F."""
-    width_scale: Float[AnyArray, ""] = eqx.field(metadata=FROZEN)
+    width: Float[AnyArray, ""] = eqx.field(metadata=FROZEN)
     """Velocity w at which friction reaches 0.7 of its magnitude [rad/s or m/s]; frozen, because it determines the
     stiffness of a sticking joint and thus the admissible time step."""
     speed_scale: Float[AnyArray, ""] = eqx.field(metadata=FROZEN)
@@ -39,7 +39,7 @@ class JointFriction(eqx.Module):
 
     def __init__(
         self,
-        context: int = 0,
+        context_size: int = 0,
         *,
         hidden: Sequence[int] = (16, 16),
         activation: Activation = "tanh",
@@ -53,7 +53,7 @@ class JointFriction(eqx.Module):
         """Initialize the network.
 
         Args:
-            context: number of inputs other than the velocity; they come first.
+            context_size: number of inputs other than the velocity; they come first.
             hidden: units of the hidden layers.
             activation: activation of the hidden layers.
             seed: seed of the initial weights.
@@ -63,9 +63,11 @@ class JointFriction(eqx.Module):
             speed_scale: typical velocity.
             friction_scale: typical friction; the initial friction is a thousandth of it.
         """
-        shift, divisor = (np.broadcast_to(np.asarray(x, dtype=float), (context,)) for x in (input_shift, input_scale))
+        shift, divisor = (
+            np.broadcast_to(np.asarray(x, dtype=float), (context_size,)) for x in (input_shift, input_scale)
+        )
         self.net = MLP(
-            context + 1,
+            context_size + 1,
             1,
             hidden=hidden,
             activation=activation,
@@ -73,7 +75,7 @@ class JointFriction(eqx.Module):
             input_shift=np.append(shift, 0.0),
             input_scale=np.append(divisor, 1.0),
         )
-        self.width_scale, self.speed_scale = as_scale("width", width), as_scale("speed_scale", speed_scale)
+        self.width, self.speed_scale = as_scale("width", width), as_scale("speed_scale", speed_scale)
         self.friction_scale = as_scale("friction_scale", friction_scale)
 
     def __call__(self, x: Float[AnyArray, " _"]) -> Float[Array, " 1"]:
@@ -82,17 +84,17 @@ class JointFriction(eqx.Module):
         # the squared speed is mapped to [0, 1), so that the input stays bounded beyond the speeds in the training data
         square = jnp.square(v / self.speed_scale)
         magnitude = self.net(jnp.concatenate([context, square / (1.0 + square)]))
-        return -self.friction_scale * squareplus(magnitude) * v / jnp.sqrt(jnp.square(v) + jnp.square(self.width_scale))
+        return -self.friction_scale * squareplus(magnitude) * v / jnp.sqrt(jnp.square(v) + jnp.square(self.width))
 
     def check_wiring(self, wiring: GraftWiring) -> None:
         """Raise unless the last input is the velocity of the output."""
         wiring.require_mode("add")
         wiring.require_velocities(wiring.inputs[-1:])
 
-    def normalize_inputs(self, mean: Float[AnyArray, " _"], deviation: Float[AnyArray, " _"]) -> "JointFriction":
+    def normalize_inputs(self, mean: Float[AnyArray, " _"], std: Float[AnyArray, " _"]) -> "JointFriction":
         """The network with inputs normalized by mean and standard deviation of context and velocity."""
-        net = self.net.normalize_inputs(np.append(mean[:-1], 0.0), np.append(deviation[:-1], 1.0))
-        return eqx.tree_at(lambda f: (f.net, f.speed_scale), self, (net, np.hypot(mean[-1], deviation[-1])))
+        net = self.net.normalize_inputs(np.append(mean[:-1], 0.0), np.append(std[:-1], 1.0))
+        return eqx.tree_at(lambda f: (f.net, f.speed_scale), self, (net, np.hypot(mean[-1], std[-1])))
 
     def ablate(self) -> "JointFriction":
         """The network with zero friction."""
@@ -100,7 +102,7 @@ class JointFriction(eqx.Module):
 
 
 class ConeFriction(eqx.Module):
-    """Contact friction that opposes slip, within Coulomb's cone: at most μ times the normal force.
+    """Contact friction that opposes slip, within the friction cone: at most μ times the normal force.
 
     Reads the normal force, both components of the slip velocity, then a context. The force is
     −μ N σ(context, speed) s/√(|s|² + w²) with 0 < σ < 1; it replaces the friction force of the engine.
@@ -108,16 +110,16 @@ class ConeFriction(eqx.Module):
 
     net: MLP
     """Maps the squared speed and the context to σ, the fraction of the cone that is used."""
-    cone_scale: Float[AnyArray, ""] = eqx.field(metadata=FROZEN)
+    friction_coefficient: Float[AnyArray, ""] = eqx.field(metadata=FROZEN)
     """Friction coefficient μ, the tangent of the cone's half-angle; frozen, as only its product with σ matters."""
-    width_scale: Float[AnyArray, ""] = eqx.field(metadata=FROZEN)
+    width: Float[AnyArray, ""] = eqx.field(metadata=FROZEN)
     """Slip velocity w at which friction reaches 0.7 of its magnitude [m/s]; frozen."""
     speed_scale: Float[AnyArray, ""] = eqx.field(metadata=FROZEN)
     """Typical slip velocity [m/s]."""
 
     def __init__(
         self,
-        context: int = 0,
+        context_size: int = 0,
         *,
         friction: float = 1.0,
         hidden: Sequence[int] = (16, 16),
@@ -129,9 +131,11 @@ class ConeFriction(eqx.Module):
         speed_scale: float = 1.0,
     ):
         """Initialize the network at σ = 1/2; arguments as for `JointFriction`; `friction` is the μ of the cone."""
-        shift, divisor = (np.broadcast_to(np.asarray(x, dtype=float), (context,)) for x in (input_shift, input_scale))
+        shift, divisor = (
+            np.broadcast_to(np.asarray(x, dtype=float), (context_size,)) for x in (input_shift, input_scale)
+        )
         self.net = MLP(
-            context + 1,
+            context_size + 1,
             1,
             hidden=hidden,
             activation=activation,
@@ -139,8 +143,8 @@ class ConeFriction(eqx.Module):
             input_shift=np.insert(shift, 0, 0.0),
             input_scale=np.insert(divisor, 0, 1.0),
         )
-        self.width_scale, self.speed_scale = as_scale("width", width), as_scale("speed_scale", speed_scale)
-        self.cone_scale = as_scale("friction", friction)
+        self.width, self.speed_scale = as_scale("width", width), as_scale("speed_scale", speed_scale)
+        self.friction_coefficient = as_scale("friction", friction)
 
     def __call__(self, x: Float[AnyArray, " _"]) -> Float[Array, " 2"]:
         """Components of the friction force along both tangents [N]."""
@@ -148,7 +152,9 @@ class ConeFriction(eqx.Module):
         square = slip @ slip
         scaled = square / jnp.square(self.speed_scale)
         fraction = jax.nn.sigmoid(self.net(jnp.concatenate([(scaled / (1.0 + scaled))[None], context])))[0]
-        return -jnp.abs(self.cone_scale) * normal * fraction * slip / jnp.sqrt(square + jnp.square(self.width_scale))
+        return (
+            -jnp.abs(self.friction_coefficient) * normal * fraction * slip / jnp.sqrt(square + jnp.square(self.width))
+        )
 
     def check_wiring(self, wiring: GraftWiring) -> None:
         """Raise unless the inputs are normal force and slip of the contact whose friction is replaced."""
@@ -158,8 +164,8 @@ class ConeFriction(eqx.Module):
         if (normal.quantity, normal.row, normal.lag) != ("contact.normal_force", wiring.outputs[0].row, 0):
             raise TapError(f"{wiring.kind} must read contact.normal_force first")
 
-    def normalize_inputs(self, mean: Float[AnyArray, " _"], deviation: Float[AnyArray, " _"]) -> "ConeFriction":
-        """The network with inputs normalized by mean and standard deviation of normal force, slip and context."""
-        net = self.net.normalize_inputs(np.insert(mean[3:], 0, 0.0), np.insert(deviation[3:], 0, 1.0))
-        speed = np.sqrt(np.square([mean[1:3], deviation[1:3]]).sum())
+    def normalize_inputs(self, mean: Float[AnyArray, " _"], std: Float[AnyArray, " _"]) -> "ConeFriction":
+        """The network with inputs normalized by statistics of slip and context, not of the normal force."""
+        net = self.net.normalize_inputs(np.insert(mean[3:], 0, 0.0), np.insert(std[3:], 0, 1.0))
+        speed = np.sqrt(np.square([mean[1:3], std[1:3]]).sum())
         return eqx.tree_at(lambda f: (f.net, f.speed_scale), self, (net, speed))

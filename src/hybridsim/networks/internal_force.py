@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from hybridsim.core.errors import TapError
-from hybridsim.core.numerics import cross, unit
+from hybridsim.core.numerics import cross, direction_and_length
 from hybridsim.core.types import AnyArray, ArrayLike
 from hybridsim.networks.frozen_fields import FROZEN, as_scale
 from hybridsim.networks.mlp import MLP, Activation
@@ -80,8 +80,8 @@ class InternalForce(eqx.Module):
         offsets = jnp.einsum("kij,kj->ki", R, points)
         velocities = jnp.einsum("kij,kj->ki", R, twists[:, 3:] + jax.vmap(cross)(twists[:, :3], points))
         line = poses[0, :3] + offsets[0] - poses[1, :3] - offsets[1]
-        direction, length = unit(line, np.zeros(3))
-        force_W = self.axial_force(length, direction @ (velocities[0] - velocities[1])) * direction
+        direction, distance = direction_and_length(line, np.zeros(3))
+        force_W = self.axial_force(distance, direction @ (velocities[0] - velocities[1])) * direction
         forces = jnp.einsum("kji,j->ki", R, force_W) * np.array([[1.0], [-1.0]])
         return jnp.concatenate([jax.vmap(cross)(points, forces), forces], axis=1).reshape(-1)
 
@@ -99,11 +99,11 @@ class InternalForce(eqx.Module):
         """The network with zero force."""
         return eqx.tree_at(lambda f: f.net, self, self.net.ablate([0.0, SQUAREPLUS_ZERO]))
 
-    def axial_force(self, length: Float[AnyArray, ""], rate: Float[AnyArray, ""]) -> Float[Array, ""]:
+    def axial_force(self, distance: Float[AnyArray, ""], distance_rate: Float[AnyArray, ""]) -> Float[Array, ""]:
         """Force along the line, positive in repulsion, from the distance between the points and its rate [N]."""
-        damping = squareplus(self.net(length[None] / self.distance_scale)[1])
-        return -jax.grad(self.potential)(length) - self.damping_scale * damping * rate
+        damping = squareplus(self.net(distance[None] / self.distance_scale)[1])
+        return -jax.grad(self.potential)(distance) - self.damping_scale * damping * distance_rate
 
-    def potential(self, length: Float[AnyArray, ""]) -> Float[Array, ""]:
+    def potential(self, distance: Float[AnyArray, ""]) -> Float[Array, ""]:
         """Potential energy of the force [J]."""
-        return self.force_scale * self.distance_scale * self.net(length[None] / self.distance_scale)[0]
+        return self.force_scale * self.distance_scale * self.net(distance[None] / self.distance_scale)[0]

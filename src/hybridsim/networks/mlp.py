@@ -1,4 +1,4 @@
-"""Multilayer perceptrons for grafts."""
+"""Multilayer perceptrons (MLPs) for grafts."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -128,10 +128,10 @@ class MLP(eqx.Module):
             lambda net: (net.weights, net.biases, net.input_bias), self, initial, is_leaf=lambda x: x is None
         )
 
-    def normalize_inputs(self, mean: ArrayLike, deviation: ArrayLike) -> "MLP":
+    def normalize_inputs(self, mean: ArrayLike, std: ArrayLike) -> "MLP":
         """The network with inputs normalized by this mean and standard deviation."""
         inputs = self.input_shift.shape
-        scales = [np.broadcast_to(np.asarray(x, dtype=float), inputs).copy() for x in (mean, deviation)]
+        scales = [np.broadcast_to(np.asarray(x, dtype=float), inputs).copy() for x in (mean, std)]
         return eqx.tree_at(lambda net: (net.input_shift, net.input_scale), self, scales)
 
     def ablate(self, bias: ArrayLike = 0.0) -> "MLP":
@@ -182,8 +182,8 @@ def _initial_weights(sizes: Sequence[int], activation: Activation, seed: int) ->
     uses_xavier = activation in ("tanh", "sigmoid", "softsign", "sin", "identity")
     weights = []
     for n_in, n_out in pairwise(sizes):
-        deviation = np.sqrt(2.0 / (n_in + n_out)) if uses_xavier else np.sqrt(2.0 / n_in)
-        weights.append(random.normal(scale=deviation, size=(n_out, n_in)))
+        std = np.sqrt(2.0 / (n_in + n_out)) if uses_xavier else np.sqrt(2.0 / n_in)
+        weights.append(random.normal(scale=std, size=(n_out, n_in)))
     weights[-1] = np.zeros_like(weights[-1])
     return tuple(weights)
 
@@ -200,7 +200,7 @@ class Constant(eqx.Module):
         """Outputs, independent of x."""
         return self.values
 
-    def normalize_inputs(self, mean: ArrayLike, deviation: ArrayLike) -> "Constant":
+    def normalize_inputs(self, mean: ArrayLike, std: ArrayLike) -> "Constant":
         """The network itself: there are no inputs to normalize."""
         return self
 

@@ -44,7 +44,7 @@ class Dissipative(eqx.Module):
 
     def __init__(
         self,
-        context: int,
+        context_size: int,
         size: int,
         *,
         hidden: Sequence[int] = (16, 16),
@@ -57,7 +57,7 @@ class Dissipative(eqx.Module):
         """Initialize the network.
 
         Args:
-            context: number of inputs that D depends on, before the velocities; if zero, D is constant.
+            context_size: number of inputs that D depends on, before the velocities; if zero, D is constant.
             size: number of joints.
             hidden: units of the hidden layers.
             activation: activation of the hidden layers.
@@ -68,7 +68,7 @@ class Dissipative(eqx.Module):
         """
         entries = size * (size + 1) // 2
         shape = {"hidden": hidden, "activation": activation, "input_shift": input_shift, "input_scale": input_scale}
-        self.net = MLP(context, entries, seed=seed, **shape) if context else Constant(entries)
+        self.net = MLP(context_size, entries, seed=seed, **shape) if context_size else Constant(entries)
         self.damping_scale, self.size = as_scale("damping_scale", damping_scale), size
 
     def __call__(self, x: Float[AnyArray, " _"]) -> Float[Array, " n"]:
@@ -81,18 +81,18 @@ class Dissipative(eqx.Module):
         wiring.require_mode("add")
         wiring.require_velocities(wiring.inputs[-self.size :])
 
-    def normalize_inputs(self, mean: Float[AnyArray, " _"], deviation: Float[AnyArray, " _"]) -> "Dissipative":
+    def normalize_inputs(self, mean: Float[AnyArray, " _"], std: Float[AnyArray, " _"]) -> "Dissipative":
         """The network with inputs normalized by mean and standard deviation of the context; velocities are ignored."""
-        context = len(mean) - self.size
-        return eqx.tree_at(lambda d: d.net, self, self.net.normalize_inputs(mean[:context], deviation[:context]))
+        n = len(mean) - self.size
+        return eqx.tree_at(lambda d: d.net, self, self.net.normalize_inputs(mean[:n], std[:n]))
 
     def ablate(self) -> "Dissipative":
         """The network with zero damping."""
-        return eqx.tree_at(lambda d: d.net, self, self.net.ablate(zero_matrix_entries(self.size)))
+        return eqx.tree_at(lambda d: d.net, self, self.net.ablate(entries_of_zero_factor(self.size)))
 
     def damping(self, context: Float[AnyArray, " _"]) -> Float[Array, "n n"]:
         """Damping matrix D, symmetric and positive semidefinite."""
-        L = lower_triangular(self.net(context), self.size)
+        L = cholesky_factor(self.net(context), self.size)
         return self.damping_scale * (L @ L.T)
 
 
@@ -129,9 +129,9 @@ class Conservative(eqx.Module):
         wiring.require_mode("add")
         wiring.require_quantities(wiring.inputs, "joint.q")
 
-    def normalize_inputs(self, mean: Float[AnyArray, " _"], deviation: Float[AnyArray, " _"]) -> "Conservative":
+    def normalize_inputs(self, mean: Float[AnyArray, " _"], std: Float[AnyArray, " _"]) -> "Conservative":
         """The network with inputs normalized by mean and standard deviation of the coordinates."""
-        return eqx.tree_at(lambda c: c.net, self, self.net.normalize_inputs(mean, deviation))
+        return eqx.tree_at(lambda c: c.net, self, self.net.normalize_inputs(mean, std))
 
     def ablate(self) -> "Conservative":
         """The network with zero potential."""
@@ -194,11 +194,11 @@ class PortHamiltonian(eqx.Module):
         wiring.require_quantities(wiring.inputs[: self.size], "joint.q")
         wiring.require_velocities(wiring.inputs[self.size : 2 * self.size])
 
-    def normalize_inputs(self, mean: Float[AnyArray, " _"], deviation: Float[AnyArray, " _"]) -> "PortHamiltonian":
+    def normalize_inputs(self, mean: Float[AnyArray, " _"], std: Float[AnyArray, " _"]) -> "PortHamiltonian":
         """The network with inputs normalized by mean and standard deviation of q; v and u are ignored."""
         n = self.size
-        dissipative = self.dissipative.normalize_inputs(mean[: 2 * n], deviation[: 2 * n])
-        functions_of_q = [part.normalize_inputs(mean[:n], deviation[:n]) for part in self._parts()[1:]]
+        dissipative = self.dissipative.normalize_inputs(mean[: 2 * n], std[: 2 * n])
+        functions_of_q = [part.normalize_inputs(mean[:n], std[:n]) for part in self._parts()[1:]]
         return eqx.tree_at(PortHamiltonian._parts, self, [dissipative, *functions_of_q])
 
     def ablate(self) -> "PortHamiltonian":
@@ -216,7 +216,7 @@ class PortHamiltonian(eqx.Module):
         """Interconnection matrix J, antisymmetric."""
         if self.gyroscopic is None:
             return jnp.zeros((1, 1))
-        L = _lower_triangular(self.gyroscopic(q), self.size, jnp.zeros(self.size))
+        L = _lower_triangular_matrix(self.gyroscopic(q), self.size, jnp.zeros(self.size))
         return L - L.T
 
 
@@ -228,19 +228,21 @@ def squareplus(x: Float[AnyArray, "..."], at_zero: float = INITIAL_FRACTION) -> 
     return 0.5 * (x + jnp.sqrt(jnp.square(x) + 4.0 * at_zero**2))
 
 
-def lower_triangular(entries: Float[AnyArray, " k"], size: int) -> Float[Array, "n n"]:
+def cholesky_factor(entries: Float[AnyArray, " k"], size: int) -> Float[Array, "n n"]:
     """Lower-triangular L with positive diagonal, such that L Lᵀ is small if all entries are zero."""
-    return _lower_triangular(entries[size:], size, squareplus(entries[:size], np.sqrt(INITIAL_FRACTION)))
+    return _lower_triangular_matrix(entries[size:], size, squareplus(entries[:size], np.sqrt(INITIAL_FRACTION)))
 
 
-def zero_matrix_entries(size: int) -> Float[np.ndarray, " k"]:
-    """Entries for which `lower_triangular` is exactly zero."""
+def entries_of_zero_factor(size: int) -> Float[np.ndarray, " k"]:
+    """Entries for which `cholesky_factor` is exactly zero."""
     entries = np.zeros(size * (size + 1) // 2)
     entries[:size] = SQUAREPLUS_ZERO
     return entries
 
 
-def _lower_triangular(below: Float[AnyArray, " k"], size: int, diagonal: Float[AnyArray, " n"]) -> Float[Array, "n n"]:
+def _lower_triangular_matrix(
+    below: Float[AnyArray, " k"], size: int, diagonal: Float[AnyArray, " n"]
+) -> Float[Array, "n n"]:
     """Lower-triangular matrix from its entries below the diagonal, row by row, and its diagonal."""
     zero = jnp.zeros(())
     rows = []

@@ -1,4 +1,4 @@
-"""Pruning of networks: single inputs of perceptrons, and other networks as a whole."""
+"""Pruning of networks: single inputs of MLPs, and other networks as a whole."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -16,17 +16,17 @@ from hybridsim.taps.address import Selection
 from hybridsim.taps.blueprint import Blueprint, BoundBlueprint, BoundGraft, Graft
 
 WHOLE, CONSTANT = -1, -2
-"""Special values of an input index: the network as a whole, and the constant output of a perceptron without inputs."""
+"""Special values of an input index: the network as a whole, and the constant output of an MLP without inputs."""
 
 
 @dataclass(frozen=True, order=True)
-class InputColumn:
-    """Unit of pruning: an input or the constant output of a perceptron, or another network as a whole."""
+class PruningUnit:
+    """Unit of pruning: an input or the constant output of an MLP, or another network as a whole."""
 
     graft: int
     """Index of the graft."""
     column: int
-    """Index of the input, `WHOLE`, or `CONSTANT`."""
+    """Input column: index of the input, `WHOLE`, or `CONSTANT`."""
     address: str
     """Address of the input, without a row for per-element networks; for a whole network, its class and inputs."""
     outputs: tuple[str, ...]
@@ -38,17 +38,17 @@ class InputColumn:
         return f"{self.address} → {', '.join(self.outputs)}"
 
 
-def prunable_columns(blueprint: BoundBlueprint, labels: Sequence[str]) -> tuple[InputColumn, ...]:
-    """Inputs of all perceptrons with free first layers, and all other networks with free parameters as a whole.
+def pruning_units(blueprint: BoundBlueprint, names: Sequence[str]) -> tuple[PruningUnit, ...]:
+    """Inputs of all MLPs with free first layers, and all other networks with free parameters as a whole.
 
-    A perceptron whose output biases are free has a `CONSTANT` column too: without inputs it may remain as a constant.
+    An MLP whose output biases are free has a `CONSTANT` unit too: without inputs it may remain as a constant.
 
     Args:
         blueprint: blueprint bound to a model.
-        labels: names of the entries of θ.
+        names: names of the entries of θ.
     """
     inputs: dict[tuple[int, int | None], list[int]] = {}
-    for k, weight in enumerate(map(parse_weight_name, labels)):
+    for k, weight in enumerate(map(parse_weight_name, names)):
         if (
             weight
             and weight.is_first_layer_weight
@@ -56,31 +56,31 @@ def prunable_columns(blueprint: BoundBlueprint, labels: Sequence[str]) -> tuple[
             and isinstance(blueprint.grafts[weight.graft].net, MLP)
         ):
             inputs.setdefault((weight.graft, weight.column), []).append(k)
-    columns = []
+    units = []
     for index, graft in enumerate(blueprint.grafts):
         outputs = tuple(out.address for out in graft.outputs)
-        input_columns = [
-            InputColumn(index, column, address, outputs, tuple(inputs[index, column]))
+        input_units = [
+            PruningUnit(index, column, address, outputs, tuple(inputs[index, column]))
             for column, address in enumerate(input_addresses(graft))
             if (index, column) in inputs
         ]
-        columns += input_columns
-        entries = _last_layers(index, labels)
-        if input_columns:
-            biases = tuple(k for k in entries if ".biases[" in labels[k])
-            columns += [InputColumn(index, CONSTANT, "a constant", outputs, biases)] if biases else []
+        units += input_units
+        entries = _last_layers(index, names)
+        if input_units:
+            biases = tuple(k for k in entries if ".biases[" in names[k])
+            units += [PruningUnit(index, CONSTANT, "a constant", outputs, biases)] if biases else []
         elif entries:
             addresses = ", ".join(selection.address for selection in graft.inputs)
-            columns.append(InputColumn(index, WHOLE, f"{type(graft.net).__name__}({addresses})", outputs, entries))
-    return tuple(columns)
+            units.append(PruningUnit(index, WHOLE, f"{type(graft.net).__name__}({addresses})", outputs, entries))
+    return tuple(units)
 
 
-def _last_layers(graft: int, labels: Sequence[str]) -> tuple[int, ...]:
-    """Indices in θ of the output layers of a network's perceptrons; of all its weights if some are outside layers."""
+def _last_layers(graft: int, names: Sequence[str]) -> tuple[int, ...]:
+    """Indices in θ of a network's output-layer weights, or of all its weights if some do not belong to a layer."""
     all_weights: list[int] = []
     has_other_weights = False
     layers: dict[str, dict[int, list[int]]] = {}
-    for k, weight in enumerate(map(parse_weight_name, labels)):
+    for k, weight in enumerate(map(parse_weight_name, names)):
         if weight is None or weight.graft != graft:
             continue
         all_weights.append(k)
@@ -108,7 +108,7 @@ def _scalars(inputs: Selection, per_row: bool) -> list[str]:
 
 
 def reseed(net: Any, seed: int) -> Any:
-    """Reinitialize every MLP within a network (or the network itself) with weights of another seed."""
+    """Reinitialize every MLP within a network (or the network itself) with initial weights drawn with another seed."""
     seeds = count(seed)
     return jax.tree.map(
         lambda x: x.reseed(next(seeds)) if isinstance(x, MLP) else x, net, is_leaf=lambda x: isinstance(x, MLP)
@@ -153,7 +153,7 @@ def prune(
     """Remove inputs from the networks of a blueprint, and networks without remaining inputs.
 
     Args:
-        blueprint: the blueprint; networks with single inputs to remove must be perceptrons.
+        blueprint: the blueprint; networks with single inputs to remove must be MLPs.
         bound: the same, bound to its model.
         removed: indices of grafts and inputs to remove, or of grafts and `WHOLE`.
         constants: indices of grafts that remain as a constant if all their inputs are removed.

@@ -1,4 +1,4 @@
-"""Parsed names of the weights of grafted networks, such as `graft[0].net.weights[1][2,3]`."""
+"""Parsed names of the parameters of grafted networks, such as `graft[0].net.weights[1][2,3]`."""
 
 import re
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ _LAYER = re.compile(
 
 @dataclass(frozen=True)
 class WeightName:
-    """Location of a weight within the grafted networks."""
+    """Location of a parameter within the grafted networks."""
 
     graft: int
     part: str
-    """Path of the perceptron within the network: empty for the network itself, `.net` for a field `net`."""
+    """Path of the MLP within the network: empty for the network itself, `.net` for a field `net`."""
     layer: int | None = None
     """Layer of an `MLP`, or of linear `layers` as in `equinox.nn.MLP`; None for other arrays."""
     column: int | None = None
@@ -24,12 +24,12 @@ class WeightName:
 
     @property
     def is_first_layer_weight(self) -> bool:
-        """Whether it multiplies an input of the perceptron."""
+        """Whether it multiplies an input of the MLP."""
         return self.layer == 0 and self.column is not None
 
 
 def parse_weight_name(name: str) -> WeightName | None:
-    """Parse the name of a parameter; None if it is not a weight of a network."""
+    """Parse the name of a parameter; None if it is not a parameter of a grafted network."""
     if not (match := _NAME.match(name)):
         return None
     graft, path = int(match[1]), match[2]
@@ -43,6 +43,6 @@ def parse_weight_name(name: str) -> WeightName | None:
     return WeightName(graft, layer_match["part"], int(layer_match["layer"] or layer_match["eqx_layer"]), column)
 
 
-def is_network_weight(name: str) -> bool:
-    """Whether the parameter of this name is a weight of a network."""
+def is_graft_parameter(name: str) -> bool:
+    """Whether a parameter belongs to a grafted network: a weight, or a coefficient such as that of drag."""
     return parse_weight_name(name) is not None

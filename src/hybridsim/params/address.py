@@ -13,8 +13,8 @@ import numpy as np
 
 from hybridsim.core.errors import ParameterError
 from hybridsim.core.messages import name_hint
-from hybridsim.params.catalog import BY_NAME, INERTIAL, ROTATION_VECTOR, Parameter, ParameterForm
-from hybridsim.params.inertial_parameters import inertial_parameters
+from hybridsim.params.catalog import BY_NAME, INERTIAL, ROTATION_VECTOR, ParameterForm, ParameterKind
+from hybridsim.params.inertial_parameters import scalar_inertial_parameters
 from hybridsim.params.leaves import LeafEntry, leaf_at, parse_path
 from hybridsim.params.parametrization import Magnitude, RotationVector, UnitAxis
 from hybridsim.params.plugin_parameters import PluginArray, actuation_arrays, contact_arrays, graft_arrays
@@ -27,7 +27,7 @@ PLUGIN_ARRAYS = {"contact": contact_arrays, "actuation": actuation_arrays, "graf
 """Functions that list the parameter arrays of user-pluggable components, by the first word of an address."""
 
 SURFACE_PARAMETERS = {field: f"geometry.{field}" for field in ("friction", "restitution", "softness")}
-SURFACE_PARAMETERS["stabilisation.time"] = "geometry.recovery_time"
+SURFACE_PARAMETERS["stabilisation.recovery_time"] = "geometry.recovery_time"
 """Contact parameters that are taken from the surfaces unless the contact model specifies them."""
 
 PatternMatcher = Callable[[str], list[int]]
@@ -42,9 +42,9 @@ def scalar_parameters(address: str, setup: Setup) -> tuple[ScalarParameter, ...]
         return _plugin_parameters(text, head, setup)
     if head == INERTIAL.name:
         rows, variant = _split(text, head)
-        available = row_names(INERTIAL.rows, setup)
+        available = row_names(INERTIAL.row_kind, setup)
         selected = [available[k] for k in _matching_rows(rows, available, text)]
-        return inertial_parameters(text, selected, variant, setup)
+        return scalar_inertial_parameters(text, selected, variant, setup)
     candidates = [name for name in BY_NAME if text == name or text.startswith((f"{name}.", f"{name}["))]
     if not candidates:
         name = text.partition("[")[0]
@@ -54,14 +54,14 @@ def scalar_parameters(address: str, setup: Setup) -> tuple[ScalarParameter, ...]
             *(array.name for list_arrays in PLUGIN_ARRAYS.values() for array in list_arrays(setup)),
         ]
         raise ParameterError(f"there is no parameter {name!r}; {name_hint(name, valid)}")
-    parameter = BY_NAME[max(candidates, key=len)]
-    rows, patterns = _split(text, parameter.name)
-    available = row_names(parameter.rows, setup)
+    kind = BY_NAME[max(candidates, key=len)]
+    rows, patterns = _split(text, kind.name)
+    available = row_names(kind.row_kind, setup)
     selected = [available[k] for k in _matching_rows(rows, available, text)]
     if not selected:
-        raise ParameterError(f"{address!r} matches nothing: there is no {parameter.rows}")
-    components = _matching_components(patterns, parameter.components, text)
-    return tuple(p for row in selected for p in _row_parameters(parameter, row, components, setup))
+        raise ParameterError(f"{address!r} matches nothing: there is no {kind.row_kind}")
+    components = _matching_components(patterns, kind.components, text)
+    return tuple(p for row in selected for p in _row_parameters(kind, row, components, setup))
 
 
 def _split(text: str, name: str) -> tuple[str | None, str]:
@@ -114,22 +114,22 @@ def _matching_components(patterns: str, names: Sequence[str], address: str) -> l
     return selected
 
 
-def _row_parameters(parameter: Parameter, row: RowName, components: list[int], setup: Setup) -> list[ScalarParameter]:
+def _row_parameters(kind: ParameterKind, row: RowName, components: list[int], setup: Setup) -> list[ScalarParameter]:
     """Scalar parameters of one row."""
-    name = f"{parameter.name}[{row.name}]" if row.name else parameter.name
-    labels = [f"{name}.{c}" for c in parameter.components] or [name]
-    unit, path = row.unit(parameter.unit), parse_path(parameter.path)
-    if parameter.form is ParameterForm.POSE:
+    name = f"{kind.name}[{row.name}]" if row.name else kind.name
+    names = [f"{name}.{c}" for c in kind.components] or [name]
+    unit, path = row.unit(kind.unit), parse_path(kind.path)
+    if kind.form is ParameterForm.POSE:
         R = np.asarray(leaf_at(setup, (*path, "R")))[row.index]
         rotation = RotationVector(name, row.index, (0.0,) * 3, (*path, "R"), tuple(map(tuple, R.tolist())))
         position = [LeafEntry((*path, "p"), 3 * row.index + k) for k in range(3)]
         locations = position + [GroupMember(rotation, k) for k in range(3)]
         units = [unit] * 3 + ["rad"] * len(ROTATION_VECTOR)
-    elif parameter.form is ParameterForm.AXIS:
+    elif kind.form is ParameterForm.AXIS:
         axis = np.asarray(leaf_at(setup, path))[row.index]
         group = UnitAxis(name, row.index, tuple(axis.tolist()), path)
         locations, units = [GroupMember(group, k) for k in range(3)], [unit] * 3
-    elif parameter.form is ParameterForm.MAGNITUDE:
+    elif kind.form is ParameterForm.MAGNITUDE:
         vector = np.asarray(leaf_at(setup, path))
         length = float(np.linalg.norm(vector))
         if length == 0.0:
@@ -137,11 +137,11 @@ def _row_parameters(parameter: Parameter, row: RowName, components: list[int], s
         group = Magnitude(name, 0, (length,), path, tuple(vector.tolist()))
         locations, units = [GroupMember(group, 0)], [unit]
     else:
-        width = len(labels)
+        width = len(names)
         locations = [LeafEntry(path, width * row.index + k) for k in range(width)]
-        units = [row.unit(component_unit) for component_unit in parameter.unit.split("; ")]
+        units = [row.unit(component_unit) for component_unit in kind.unit.split("; ")]
         units *= width // len(units)
-    return [ScalarParameter(labels[k], units[k], parameter, locations[k]) for k in components]
+    return [ScalarParameter(names[k], units[k], kind, locations[k]) for k in components]
 
 
 def _plugin_parameters(address: str, head: str, setup: Setup) -> tuple[ScalarParameter, ...]:
@@ -188,7 +188,7 @@ def _entry_patterns(address: str, name: str) -> str | None:
 
 
 def _matching_entries(patterns: str, array: PluginArray, address: str, setup: Setup) -> Iterable[int]:
-    if array.parameter.name.startswith("contact.") and array.rows:
+    if array.kind.name.startswith("contact.") and array.rows:
         names = [row.name for row in array.rows]
         return _match_patterns(patterns, names, address, setup.sim.contact.candidates.match)
     if array.rows:
@@ -196,8 +196,8 @@ def _matching_entries(patterns: str, array: PluginArray, address: str, setup: Se
     index_patterns = [part.strip() for part in patterns.split(",")]
     shape = "×".join(map(str, array.shape))
     if len(index_patterns) != len(array.shape):
-        kind = f"an array of shape {shape}" if array.shape else "a scalar"
-        raise ParameterError(f"{address!r}: {array.name} is {kind} and takes {len(array.shape)} indices")
+        description = f"an array of shape {shape}" if array.shape else "a scalar"
+        raise ParameterError(f"{address!r}: {array.name} is {description} and takes {len(array.shape)} indices")
     indices = np.ndindex(array.shape)
     selected = [k for k, index in enumerate(indices) if all(map(fnmatchcase, map(str, index), index_patterns))]
     if not selected:
@@ -206,9 +206,9 @@ def _matching_entries(patterns: str, array: PluginArray, address: str, setup: Se
 
 
 def _entry_parameters(array: PluginArray, indices: Iterable[int]) -> list[ScalarParameter]:
-    names, parameter = array.entry_names, array.parameter
-    units = [row.unit(parameter.unit) for row in array.rows] or [parameter.unit] * len(names)
-    return [ScalarParameter(names[k], units[k], parameter, LeafEntry(array.path, k)) for k in indices]
+    names, kind = array.entry_names, array.kind
+    units = [row.unit(kind.unit) for row in array.rows] or [kind.unit] * len(names)
+    return [ScalarParameter(names[k], units[k], kind, LeafEntry(array.path, k)) for k in indices]
 
 
 def _not_found_message(address: str, head: str, arrays: Sequence[PluginArray], setup: Setup) -> str:

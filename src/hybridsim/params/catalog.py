@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class RowAxis(StrEnum):
-    """Elements of a setup that the rows of a parameter array belong to."""
+class RowKind(StrEnum):
+    """Kind of the elements of a setup that the rows of a parameter array belong to."""
 
     NONE = "-"
     BODY = "body"
@@ -51,13 +51,14 @@ class Sign(StrEnum):
 
 
 @dataclass(frozen=True)
-class Parameter:
-    """One entry of the catalogue."""
+class ParameterKind:
+    """A kind of parameter: an entry of the catalogue, or an array discovered in a component."""
 
     name: str
-    rows: RowAxis
+    row_kind: RowKind
     unit: str
-    """Of two units, the first applies to rotation and the second to translation. Semicolons separate components."""
+    """Unit. If two are given, separated by a comma, the first is for rotation and the second for translation;
+    semicolons separate components."""
     description: str
     """One sentence, for tables."""
     path: str = ""
@@ -74,7 +75,7 @@ class Parameter:
     form: ParameterForm = ParameterForm.SCALAR
     default_map: str = "identity"
     is_weight: bool = False
-    """Whether it is a network weight."""
+    """Whether the parameters are network weights."""
 
 
 XYZ = ("x", "y", "z")
@@ -90,46 +91,50 @@ _NOT_RESTORING = "a negative value would make the equilibrium unstable"
 _DIVIDES = "it is a divisor"
 
 
-def _joint(name: str, unit: str, description: str, axis: RowAxis = RowAxis.DOF, **options) -> Parameter:
-    return Parameter(f"joint.{name}", axis, unit, description, f"sim.model.joint.{name}", **options)
+def _joint(name: str, unit: str, description: str, row_kind: RowKind = RowKind.DOF, **options) -> ParameterKind:
+    return ParameterKind(f"joint.{name}", row_kind, unit, description, f"sim.model.joint.{name}", **options)
 
 
-def _actuator(name: str, unit: str, description: str, **options) -> Parameter:
-    return Parameter(f"actuator.{name}", RowAxis.ACTUATOR, unit, description, f"sim.model.actuator.{name}", **options)
-
-
-def _surface(name: str, unit: str, description: str, sign: Sign = Sign.NONNEGATIVE, **options) -> Parameter:
-    return Parameter(
-        f"geometry.{name}", RowAxis.SHAPE, unit, description, f"sim.model.geometry.{name}", sign=sign, **options
+def _actuator(name: str, unit: str, description: str, **options) -> ParameterKind:
+    return ParameterKind(
+        f"actuator.{name}", RowKind.ACTUATOR, unit, description, f"sim.model.actuator.{name}", **options
     )
 
 
-def _pose(name: str, axis: RowAxis, description: str, path: str) -> Parameter:
-    return Parameter(name, axis, "m", description, path, (*XYZ, *ROTATION_VECTOR), typical=0.1, form=ParameterForm.POSE)
+def _surface(name: str, unit: str, description: str, sign: Sign = Sign.NONNEGATIVE, **options) -> ParameterKind:
+    return ParameterKind(
+        f"geometry.{name}", RowKind.SHAPE, unit, description, f"sim.model.geometry.{name}", sign=sign, **options
+    )
 
 
-CATALOG: tuple[Parameter, ...] = (
-    Parameter(
+def _pose(name: str, row_kind: RowKind, description: str, path: str) -> ParameterKind:
+    return ParameterKind(
+        name, row_kind, "m", description, path, (*XYZ, *ROTATION_VECTOR), typical=0.1, form=ParameterForm.POSE
+    )
+
+
+CATALOG: tuple[ParameterKind, ...] = (
+    ParameterKind(
         "body.mass",
-        RowAxis.BODY,
+        RowKind.BODY,
         "kg",
         "Mass; the inertia about the centre of mass is unchanged.",
         "sim.model.body.mass",
         sign=Sign.POSITIVE,
         reason="without mass the acceleration under a force may be undefined",
     ),
-    Parameter(
+    ParameterKind(
         "body.com",
-        RowAxis.BODY,
+        RowKind.BODY,
         "m",
         "Centre of mass in the body frame.",
         "sim.model.body.com",
         XYZ,
         typical=0.1,
     ),
-    Parameter(
+    ParameterKind(
         "body.inertia",
-        RowAxis.BODY,
+        RowKind.BODY,
         "kg·m²",
         "Inertia about the centre of mass in body axes; physical consistency is not enforced (see inertial[BODY]).",
         "sim.model.body.inertia",
@@ -145,8 +150,8 @@ CATALOG: tuple[Parameter, ...] = (
         typical=0.01,
     ),
     _joint("stiffness", _STIFFNESS, "Joint spring stiffness.", sign=Sign.NONNEGATIVE, reason=_NOT_RESTORING),
-    _joint("rest", _POSITION, "Coordinate at which the spring is relaxed.", RowAxis.COORDINATE),
-    _joint("damping", _DAMPING, "Viscous friction.", sign=Sign.NONNEGATIVE, reason=_ADDS_ENERGY, typical=0.1),
+    _joint("rest", _POSITION, "Coordinate at which the spring is relaxed.", RowKind.COORDINATE),
+    _joint("damping", _DAMPING, "Viscous damping.", sign=Sign.NONNEGATIVE, reason=_ADDS_ENERGY, typical=0.1),
     _joint("friction", _FORCE, "Dry (Coulomb) friction.", sign=Sign.NONNEGATIVE, reason=_ADDS_ENERGY, typical=0.1),
     _joint(
         "stribeck_friction",
@@ -189,17 +194,17 @@ CATALOG: tuple[Parameter, ...] = (
     ),
     _pose(
         "joint.placement",
-        RowAxis.JOINT,
+        RowKind.JOINT,
         "Joint frame in the parent body, including link lengths.",
         "sim.model.joint.placement",
     ),
     _joint(
-        "axis", "-", "Unit axis in the body frame.", RowAxis.SINGLE_AXIS_JOINT, components=XYZ, form=ParameterForm.AXIS
+        "axis", "-", "Unit axis in the body frame.", RowKind.SINGLE_AXIS_JOINT, components=XYZ, form=ParameterForm.AXIS
     ),
-    _joint("anchor", "m", "Joint anchor in the body frame.", RowAxis.JOINT, components=XYZ, typical=0.1),
-    _joint("mimic_ratio", "-", "Factor on the coordinate of the master joint.", RowAxis.MIMIC),
-    _joint("mimic_offset", _POSITION, "Offset: coordinate when the master joint is at zero.", RowAxis.MIMIC),
-    _pose("frame.placement", RowAxis.FRAME, "Pose of a named frame in its body.", "sim.model.frame_placement"),
+    _joint("anchor", "m", "Joint anchor in the body frame.", RowKind.JOINT, components=XYZ, typical=0.1),
+    _joint("mimic_ratio", "-", "Factor on the coordinate of the master joint.", RowKind.MIMIC),
+    _joint("mimic_offset", _POSITION, "Offset: coordinate when the master joint is at zero.", RowKind.MIMIC),
+    _pose("frame.placement", RowKind.FRAME, "Pose of a named frame in its body.", "sim.model.frame_placement"),
     _actuator("gear", "-", "Transmission ratio from joint to actuator."),
     _actuator("gain", _FORCE, "Force per unit of control."),
     _actuator(
@@ -212,7 +217,7 @@ CATALOG: tuple[Parameter, ...] = (
     _actuator("control_upper", "control unit", "Upper control limit."),
     _actuator("force_lower", _FORCE, "Lower force limit."),
     _actuator("force_upper", _FORCE, "Upper force limit."),
-    _pose("geometry.placement", RowAxis.SHAPE, "Pose of a shape in its body.", "sim.model.geometry.placement"),
+    _pose("geometry.placement", RowKind.SHAPE, "Pose of a shape in its body.", "sim.model.geometry.placement"),
     _surface(
         "size",
         "m",
@@ -225,7 +230,9 @@ CATALOG: tuple[Parameter, ...] = (
     _surface(
         "restitution", "-", "Coefficient of restitution.", upper_limit=1.0, reason="a value above one would add energy"
     ),
-    _surface("recovery_time", "s", "Time in which penetration is corrected.", typical=0.01, reason="it is a time"),
+    _surface(
+        "recovery_time", "s", "Time constant of the correction of penetration.", typical=0.01, reason="it is a time"
+    ),
     _surface(
         "softness",
         "-",
@@ -243,19 +250,19 @@ CATALOG: tuple[Parameter, ...] = (
     _surface(
         "damping", "N·s/m", "Damping of compliant contact at a penetration of 1 mm.", reason=_ADDS_ENERGY, typical=100.0
     ),
-    Parameter(
+    ParameterKind(
         "geometry.pair_friction",
-        RowAxis.SHAPE_PAIR,
+        RowKind.SHAPE_PAIR,
         "-",
         "Coulomb friction coefficient of a pair of shapes.",
         "sim.model.geometry.pair_friction",
         sign=Sign.NONNEGATIVE,
         reason=_ADDS_ENERGY,
     ),
-    Parameter("gravity", RowAxis.NONE, "m/s²", "Gravitational acceleration.", "sim.model.gravity", XYZ),
-    Parameter(
+    ParameterKind("gravity", RowKind.NONE, "m/s²", "Gravitational acceleration.", "sim.model.gravity", XYZ),
+    ParameterKind(
         "gravity.magnitude",
-        RowAxis.NONE,
+        RowKind.NONE,
         "m/s²",
         "Magnitude of gravity; its direction is fixed.",
         "sim.model.gravity",
@@ -263,9 +270,9 @@ CATALOG: tuple[Parameter, ...] = (
         reason="its direction is fixed",
         form=ParameterForm.MAGNITUDE,
     ),
-    Parameter(
+    ParameterKind(
         "dt",
-        RowAxis.NONE,
+        RowKind.NONE,
         "s",
         "Time step.",
         "sim.dt",
@@ -273,19 +280,19 @@ CATALOG: tuple[Parameter, ...] = (
         reason="time advances",
         typical=0.001,
     ),
-    Parameter(
+    ParameterKind(
         "sensor.gain",
-        RowAxis.CHANNEL,
+        RowKind.CHANNEL,
         "reading per unit",
         "Sensor gain: reading per unit of the quantity.",
         "sensors.gain",
     ),
-    Parameter(
-        "sensor.bias", RowAxis.CHANNEL, "reading", "Sensor bias: reading where the quantity is zero.", "sensors.bias"
+    ParameterKind(
+        "sensor.bias", RowKind.CHANNEL, "reading", "Sensor bias: reading where the quantity is zero.", "sensors.bias"
     ),
-    Parameter(
+    ParameterKind(
         "sensor.delay",
-        RowAxis.CHANNEL,
+        RowKind.CHANNEL,
         "s",
         "Latency of the reading.",
         "sensors.delay",
@@ -295,18 +302,18 @@ CATALOG: tuple[Parameter, ...] = (
     ),
 )
 
-BY_NAME = {parameter.name: parameter for parameter in CATALOG}
+BY_NAME = {kind.name: kind for kind in CATALOG}
 
-INERTIAL = Parameter(
+INERTIAL = ParameterKind(
     "inertial",
-    RowAxis.BODY,
+    RowKind.BODY,
     "-",
     "Mass, centre of mass and inertia, always physically consistent (log-Cholesky parametrisation).",
     form=ParameterForm.RELATIVE,
 )
-INERTIAL_MASS = Parameter(
+INERTIAL_MASS = ParameterKind(
     "inertial.mass",
-    RowAxis.BODY,
+    RowKind.BODY,
     "kg",
     "Mass; the inertia about the centre of mass scales with it.",
     sign=Sign.POSITIVE,

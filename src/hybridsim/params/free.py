@@ -7,7 +7,7 @@ import numpy as np
 
 from hybridsim.params.maps import MAPS
 
-PER = ("all", "run")
+PER = ("fit", "run")
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,8 @@ class Free:
     """Name of a group-lasso group: the penalty is `l1` times the norm of its entries of θ, which vanish jointly."""
     tied: bool | Sequence[float] = False
     """If True, all matches share one value; with one factor per name, a match is the shared value times its factor."""
-    per: str = "all"
-    """`all`: one value for all runs; `run`: one value for each run, for instance of an encoder offset or a payload."""
+    per: str = "fit"
+    """`fit`: one value for all runs; `run`: one value for each run, for instance of an encoder offset or a payload."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -106,7 +106,7 @@ def option_problems(free: Free) -> Iterator[str]:
         if not (is_number(value) and value >= 0.0):
             yield f"{prefix} {option} must be a nonnegative number, not {value!r}"
     if free.per not in PER:
-        yield f"{prefix} per must be 'all' or 'run', not {free.per!r}"
+        yield f"{prefix} per must be 'fit' or 'run', not {free.per!r}"
     if not isinstance(free.group, str):
         yield f"{prefix} group must be a name, not {free.group!r}"
     if not isinstance(free.tied, bool):

@@ -18,13 +18,13 @@ def inactive_parameter_problems(parameters: Sequence[ScalarParameter], setup: Se
     """Problems with parameters that would have no effect."""
     contact, problems = setup.sim.contact, []
     for parameter in parameters:
-        group, _, field = parameter.parameter.name.partition(".")
+        group, _, field = parameter.kind.name.partition(".")
         if not isinstance(parameter.location, LeafEntry):
             continue
         if group == "joint" and field in CONSTRAINT_ROWS:
             problems += _missing_row_problems(parameter, field, contact)
         elif group in ("geometry", "contact") and field in SURFACE_FIELDS and isinstance(contact, CompliantContact):
-            pairs = getattr(contact.sources, f"surface_{field}")
+            pairs = getattr(contact.sources, f"surface_{field}_pairs")
             check = _unused_surface_problems if group == "geometry" else _surface_derived_pair_problems
             problems += check(parameter, field, pairs, contact)
     return problems

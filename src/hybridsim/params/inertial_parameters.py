@@ -17,18 +17,18 @@ VARIANTS = ("", "mass", "com", "diagonal")
 
 _MASS_AND_COM = ("log_mass_ratio", *(f"com_shift.{c}" for c in XYZ))
 COMPONENTS = {
-    "": (*_MASS_AND_COM, *(f"spread.{c}" for c in SYMMETRIC)),
-    "diagonal": (*_MASS_AND_COM, "spread.1", "spread.2", "spread.3"),
+    "": (*_MASS_AND_COM, *(f"cholesky.{c}" for c in SYMMETRIC)),
+    "diagonal": (*_MASS_AND_COM, "cholesky.1", "cholesky.2", "cholesky.3"),
 }
-"""Names of the log-Cholesky parameters: logarithm of the mass ratio, scaled displacement of the centre of mass, and as
-`spread` the factor A of the second moments about it, with the logarithms of its diagonal. All are zero for the nominal
-body."""
+"""Names of the log-Cholesky parameters: logarithm of the mass ratio, scaled displacement of the centre of mass, and
+entries of the factor A of the second moments (`log_cholesky.py`): the logarithms of its diagonal, then the off-diagonal
+entries. All are zero for the nominal body."""
 
 
-def inertial_parameters(
+def scalar_inertial_parameters(
     address: str, rows: Sequence[RowName], variant: str, setup: Setup
 ) -> tuple[ScalarParameter, ...]:
-    """Parameters of these bodies; raises `ParameterError` for physically inconsistent bodies."""
+    """Inertial parameters of the bodies in `rows`; raises `ParameterError` for physically inconsistent bodies."""
     if variant not in VARIANTS:
         raise ParameterError(
             f"{address!r}: inertial[BODY] has the variants .mass, .com and .diagonal, not {variant!r}; "
@@ -40,9 +40,9 @@ def inertial_parameters(
 def _body_parameters(row: RowName, variant: str, setup: Setup) -> list[ScalarParameter]:
     mass, com, inertia = (np.asarray(leaf_at(setup, path))[row.index] for path in (MASS, COM, INERTIA))
     if variant == "com":
-        parameter = BY_NAME["body.com"]
+        kind = BY_NAME["body.com"]
         return [
-            ScalarParameter(f"body.com[{row.name}].{c}", parameter.unit, parameter, LeafEntry(COM, 3 * row.index + k))
+            ScalarParameter(f"body.com[{row.name}].{c}", kind.unit, kind, LeafEntry(COM, 3 * row.index + k))
             for k, c in enumerate(XYZ)
         ]
     name = f"inertial[{row.name}]"

@@ -1,7 +1,7 @@
-"""Parameter groups: array entries that depend jointly on a few coordinates (rotations, axes, magnitudes, inertias).
+"""Parameter groups: array entries that depend jointly on a few group parameters (rotations, axes, inertias).
 
-Coordinates refer to the setup from which the space was built. A group stores its nominal values there, so that the same
-coordinates always give the same entries, whichever setup they are written to.
+Group parameters refer to the setup from which the space was built. A group stores their nominal values there, so that
+the same group parameters always give the same entries, whichever setup they are written to.
 """
 
 import abc
@@ -12,7 +12,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from hybridsim.core.numerics import unit
+from hybridsim.core.numerics import direction_and_length
 from hybridsim.core.types import AnyArray
 from hybridsim.params.catalog import SYMMETRIC, XYZ
 from hybridsim.params.leaves import LeafEntry, LeafWriter, Path, is_jax, leaf_at, parse_path
@@ -24,13 +24,13 @@ MASS, COM, INERTIA = (parse_path(f"sim.model.body.{field}") for field in ("mass"
 
 @dataclass(frozen=True)
 class ParameterGroup(abc.ABC):
-    """Coordinates (n,) and the array entries that they determine."""
+    """Group parameters (n,) and the array entries that they determine."""
 
     name: str
     """Address of its row, for messages."""
     row: int
     nominal: tuple[float, ...]
-    """Coordinates when the space was built; fixed ones keep these values."""
+    """Group parameters when the space was built; fixed ones keep these values."""
 
     @property
     @abc.abstractmethod
@@ -39,14 +39,14 @@ class ParameterGroup(abc.ABC):
 
     @abc.abstractmethod
     def values(self, x: AnyArray) -> tuple[AnyArray, ...]:
-        """Values for each of these leaves; JAX arrays if the coordinates are."""
+        """Values for each of these leaves; JAX arrays if the group parameters are."""
 
     @abc.abstractmethod
     def read(self, setup: Any, is_free: np.ndarray) -> np.ndarray:
-        """Coordinates that reproduce the entries of a setup, if such coordinates exist."""
+        """Group parameters that reproduce the entries of a setup, if there are any."""
 
     def display_values(self, x: np.ndarray) -> dict[str, float]:
-        """Physical values to report instead of the coordinates; empty if the coordinates are physical themselves."""
+        """Physical values to report instead of the group parameters; empty if these are physical themselves."""
         del x
         return {}
 
@@ -101,7 +101,7 @@ class UnitAxis(ParameterGroup):
 
     def values(self, x):
         if is_jax(x):
-            return (unit(x, np.array(self.nominal))[0],)
+            return (direction_and_length(x, np.array(self.nominal))[0],)
         length = np.linalg.norm(x)
         return (x / length if length > 0.0 else np.array(self.nominal),)
 
@@ -186,5 +186,5 @@ def _named_values(values: list[float], field: str, body: str, components: tuple[
 
 
 def stack_scalars(parts: list[Any]) -> AnyArray:
-    """Coordinates of a group from scalars."""
+    """Group parameters from scalars."""
     return jnp.stack([jnp.asarray(x) for x in parts]) if any(map(is_jax, parts)) else np.array(parts)

@@ -14,7 +14,7 @@ from jax.tree_util import KeyPath
 
 from hybridsim.dynamics.actuation import TransportDelay
 from hybridsim.networks.frozen_fields import frozen_fields
-from hybridsim.params.catalog import Parameter, RowAxis, Sign
+from hybridsim.params.catalog import ParameterKind, RowKind, Sign
 from hybridsim.params.leaves import Path, format_path, parse_path, path_from_keys
 from hybridsim.params.rows import RowName, row_names
 from hybridsim.params.setup import Setup
@@ -29,57 +29,59 @@ _DIVIDES = "it is a divisor"
 _TIME = "it is a time"
 
 
-def _parameter(
+def _kind(
     unit: str, description: str, sign: Sign = Sign.NONNEGATIVE, reason: str = "", **options: Any
-) -> Parameter:
-    return Parameter("", RowAxis.NONE, unit, description, sign=sign, reason=reason, **options)
+) -> ParameterKind:
+    return ParameterKind("", RowKind.NONE, unit, description, sign=sign, reason=reason, **options)
 
 
 _CONTACT = {
-    "friction": _parameter("-", "Coulomb friction coefficient of a candidate pair.", reason=_ADDS_ENERGY),
-    "restitution": _parameter(
+    "friction": _kind("-", "Coulomb friction coefficient of a candidate pair.", reason=_ADDS_ENERGY),
+    "restitution": _kind(
         "-", "Coefficient of restitution.", reason="a value above one would add energy", upper_limit=1.0
     ),
-    "softness": _parameter(
+    "softness": _kind(
         "-",
         "Contact softness, relative to the apparent inverse mass.",
         reason="a negative softness makes the contact problem ill-posed",
     ),
-    "cfm": _parameter(
+    "cfm": _kind(
         "1/kg",
         "Constraint force mixing.",
         reason="a negative value makes the contact problem ill-posed",
         typical=0.01,
     ),
-    "stiffness": _parameter("N/mⁿ", "Contact stiffness.", reason=_NO_ADHESION, typical=1e4),
-    "damping": _parameter("N·s/mⁿ⁺¹", "Contact damping.", reason=_ADDS_ENERGY, typical=1e4),
-    "exponent": _parameter(
+    "stiffness": _kind("N/mⁿ", "Contact stiffness.", reason=_NO_ADHESION, typical=1e4),
+    "damping": _kind("N·s/mⁿ⁺¹", "Contact damping.", reason=_ADDS_ENERGY, typical=1e4),
+    "exponent": _kind(
         "-", "Exponent n of the penetration.", reason="a force that decreases with penetration is unstable"
     ),
-    "law.transition": _parameter(
+    "law.transition_velocity": _kind(
         "m/s", "Sliding speed over which friction builds up.", Sign.POSITIVE, _DIVIDES, typical=0.01
     ),
-    "law.static": _parameter("-", "Ratio of static to sliding friction.", reason=_ADDS_ENERGY),
-    "law.stribeck": _parameter("m/s", "Stribeck velocity.", Sign.POSITIVE, _DIVIDES),
-    "law.exponent": _parameter("-", "Exponent of the Stribeck curve.", reason="static friction decays with speed"),
-    "stabilisation.time": _parameter("s", "Time in which penetration is corrected.", reason=_TIME, typical=0.01),
-    "stabilisation.erp": _parameter(
+    "law.static_ratio": _kind("-", "Ratio of static to sliding friction.", reason=_ADDS_ENERGY),
+    "law.stribeck_velocity": _kind("m/s", "Stribeck velocity.", Sign.POSITIVE, _DIVIDES),
+    "law.exponent": _kind("-", "Exponent of the Stribeck curve.", reason="static friction decays with speed"),
+    "stabilisation.recovery_time": _kind(
+        "s", "Time constant of the correction of penetration.", reason=_TIME, typical=0.01
+    ),
+    "stabilisation.erp": _kind(
         "-", "Fraction of the penetration corrected per step.", reason="it is a fraction", upper_limit=1.0
     ),
-    "stabilisation.alpha": _parameter("1/s", "Baumgarte's α.", reason=_ADDS_ENERGY, typical=100.0),
-    "stabilisation.beta": _parameter("1/s", "Baumgarte's β.", reason=_NO_ADHESION, typical=100.0),
+    "stabilisation.alpha": _kind("1/s", "Baumgarte's α.", reason=_ADDS_ENERGY, typical=100.0),
+    "stabilisation.beta": _kind("1/s", "Baumgarte's β.", reason=_NO_ADHESION, typical=100.0),
 }
 _STAGES = {
-    "kp": _parameter("N·m/rad, N/m", "Proportional gain of a servo.", reason=_NOT_RESTORING),
-    "kd": _parameter("N·m·s/rad, N·s/m", "Derivative gain of a servo.", reason=_ADDS_ENERGY),
-    "limit": _parameter("signal unit", "Saturation limit.", reason=_SYMMETRIC),
-    "stall_force": _parameter("N·m, N", "Stall force: largest force at standstill.", reason=_SYMMETRIC),
-    "no_load_speed": _parameter("rad/s, m/s", "No-load speed.", Sign.POSITIVE, _DIVIDES),
-    "time_constant": _parameter("s", "Time constant of a lag.", reason=_TIME, typical=0.01),
-    "delay": _parameter("s", "Transport delay.", reason=_TIME, typical=0.01),
-    "stiffness": _parameter("N·m/rad, N/m", "Spring stiffness.", reason=_NOT_RESTORING, typical=100.0),
-    "damping": _parameter("N·m·s/rad, N·s/m", "Spring damping.", reason=_ADDS_ENERGY),
-    "rotor_inertia": _parameter("kg·m², kg", "Rotor inertia.", Sign.POSITIVE, _DIVIDES, typical=0.01),
+    "kp": _kind("N·m/rad, N/m", "Proportional gain of a servo.", reason=_NOT_RESTORING),
+    "kd": _kind("N·m·s/rad, N·s/m", "Derivative gain of a servo.", reason=_ADDS_ENERGY),
+    "limit": _kind("signal unit", "Saturation limit.", reason=_SYMMETRIC),
+    "stall_force": _kind("N·m, N", "Stall force: largest force at standstill.", reason=_SYMMETRIC),
+    "no_load_speed": _kind("rad/s, m/s", "No-load speed.", Sign.POSITIVE, _DIVIDES),
+    "time_constant": _kind("s", "Time constant of a lag.", reason=_TIME, typical=0.01),
+    "delay": _kind("s", "Transport delay.", reason=_TIME, typical=0.01),
+    "stiffness": _kind("N·m/rad, N/m", "Spring stiffness.", reason=_NOT_RESTORING, typical=100.0),
+    "damping": _kind("N·m·s/rad, N·s/m", "Spring damping.", reason=_ADDS_ENERGY),
+    "rotor_inertia": _kind("kg·m², kg", "Rotor inertia.", Sign.POSITIVE, _DIVIDES, typical=0.01),
 }
 
 
@@ -90,7 +92,7 @@ class PluginArray:
     name: str
     path: Path
     shape: tuple[int, ...]
-    parameter: Parameter
+    kind: ParameterKind
     rows: tuple[RowName, ...] = ()
     """Names of its entries; if empty, they are addressed by indices."""
     frozen_fields: tuple[str, ...] = ()
@@ -115,29 +117,27 @@ def contact_arrays(setup: Setup) -> tuple[PluginArray, ...]:
         if path[0] in DERIVED_FIELDS:
             continue
         field = format_path(path)[1:]
-        parameter = _CONTACT.get(field, _parameter("", f"{field} of {type(contact).__name__}.", Sign.NONE))
-        parameter = replace(parameter, name=f"contact.{field}")
+        kind = _CONTACT.get(field, _kind("", f"{field} of {type(contact).__name__}.", Sign.NONE))
+        kind = replace(kind, name=f"contact.{field}")
         rows = pairs if leaf.shape == (len(pairs),) else ()
-        arrays.append(PluginArray(parameter.name, (*parse_path("sim.contact"), *path), leaf.shape, parameter, rows))
+        arrays.append(PluginArray(kind.name, (*parse_path("sim.contact"), *path), leaf.shape, kind, rows))
     return tuple(arrays)
 
 
 def actuation_arrays(setup: Setup) -> tuple[PluginArray, ...]:
     """Parameter arrays of the actuation stages, addressed by stage index."""
-    arrays, actuators = [], row_names(RowAxis.ACTUATOR, setup)
+    arrays, actuators = [], row_names(RowKind.ACTUATOR, setup)
     for k, stage in enumerate(setup.sim.actuation.stages):
         for path, leaf in _float_arrays(stage):
             field = format_path(path)[1:]
-            parameter = _STAGES.get(field, _parameter("", f"{field} of {type(stage).__name__}.", Sign.NONE))
+            kind = _STAGES.get(field, _kind("", f"{field} of {type(stage).__name__}.", Sign.NONE))
             if isinstance(stage, TransportDelay):
                 max_delay = stage.samples * float(np.min(setup.sim.dt))
-                parameter = replace(
-                    parameter, upper_limit=max_delay, reason="the buffer of the stage holds no more samples"
-                )
-            parameter = replace(parameter, name=f"actuation[{k}].{field}")
+                kind = replace(kind, upper_limit=max_delay, reason="the buffer of the stage holds no more samples")
+            kind = replace(kind, name=f"actuation[{k}].{field}")
             rows = actuators if leaf.shape == (len(actuators),) else ()
             array_path = (*parse_path("sim.actuation.stages"), k, *path)
-            arrays.append(PluginArray(parameter.name, array_path, leaf.shape, parameter, rows))
+            arrays.append(PluginArray(kind.name, array_path, leaf.shape, kind, rows))
     return tuple(arrays)
 
 
@@ -149,9 +149,9 @@ def graft_arrays(setup: Setup) -> tuple[PluginArray, ...]:
             frozen = frozen_fields(graft.net, keys)
             description = "Frozen field of a network." if frozen else "Weights of a network."
             name = f"graft[{k}]{format_path(path)}"
-            parameter = Parameter(name, RowAxis.NONE, "", description, is_weight=True)
+            kind = ParameterKind(name, RowKind.NONE, "", description, is_weight=True)
             array_path = (*parse_path("sim.blueprint.grafts"), k, "net", *path)
-            arrays.append(PluginArray(name, array_path, leaf.shape, parameter, frozen_fields=frozen))
+            arrays.append(PluginArray(name, array_path, leaf.shape, kind, frozen_fields=frozen))
     return tuple(arrays)
 
 

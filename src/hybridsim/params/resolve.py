@@ -1,4 +1,4 @@
-"""Resolution of a `Free` into entries of θ, with initial values, bounds, map and prior; or a list of problems."""
+"""The entries of θ that a `Free` specifies, with initial values, bounds, map and prior; or a list of problems."""
 
 from dataclasses import dataclass
 
@@ -15,14 +15,14 @@ from hybridsim.params.scalar_parameter import GroupMember, ScalarParameter, curr
 from hybridsim.params.setup import Setup
 
 MIN_POSITIVE_RATIO = 1e-6
-"""Lower bound of a positive parameter relative to its initial value."""
+"""Lower bound on a positive parameter relative to its initial value."""
 TIED_TOLERANCE = 1e-9
 """Relative difference up to which tied values count as equal."""
 
 
 @dataclass(frozen=True, eq=False)
 class ResolvedFree:
-    """Entries of θ of one `Free`; all arrays have one physical value per entry."""
+    """The entries of θ that a `Free` specifies; all arrays have one physical value per entry."""
 
     free: Free
     parameters: tuple[ScalarParameter, ...]
@@ -34,7 +34,7 @@ class ResolvedFree:
     map: ParameterMap
 
     @property
-    def labels(self) -> tuple[str, ...]:
+    def names(self) -> tuple[str, ...]:
         """Name of each entry."""
         return (self.free.label,) if self.free.is_tied else tuple(c.name for c in self.parameters)
 
@@ -49,12 +49,12 @@ class ResolvedFree:
         """Mean and standard deviation of the entries of θ; without a prior, initial value and infinity."""
         if self.free.prior is None:
             return self.map.theta(self.initial), np.full(self.initial.shape, np.inf)
-        mean, deviation = np.full(self.initial.shape, self.free.prior[0]), self.free.prior[1]
-        return self.map.theta(mean), deviation / self.map.derivative(mean)
+        mean, std = np.full(self.initial.shape, self.free.prior[0]), self.free.prior[1]
+        return self.map.theta(mean), std / self.map.derivative(mean)
 
 
 def resolve(free: Free, setup: Setup) -> ResolvedFree | list[str]:
-    """Entries of θ of a `Free` in a setup, or all problems with it."""
+    """The entries of θ that a `Free` specifies in a setup, or all problems with it."""
     if problems := list(option_problems(free)):
         return problems
     selections: list[tuple[ScalarParameter, ...]] = []
@@ -82,9 +82,9 @@ def resolve(free: Free, setup: Setup) -> ResolvedFree | list[str]:
 
 def _incompatible_options(free: Free, parameters: tuple[ScalarParameter, ...]) -> list[str]:
     """Problems with options that do not apply to these parameters."""
-    if free.map is None and len({c.parameter.default_map for c in parameters}) > 1:
+    if free.map is None and len({c.kind.default_map for c in parameters}) > 1:
         return [f"{free.label!r} selects parameters with different default maps; specify map="]
-    if not any(c.parameter.form is ParameterForm.RELATIVE for c in parameters):
+    if not any(c.kind.form is ParameterForm.RELATIVE for c in parameters):
         return []
     prefix = f"{free.label!r}: the inertial parameters of a body"
     problems = []
@@ -123,10 +123,10 @@ def _bounds(
     free: Free, parameters: tuple[ScalarParameter, ...], factors: np.ndarray, initial: np.ndarray, problems: list[str]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Bounds of the values, one pair per entry of θ: those of the user, within the physical limits."""
-    catalog_entries = [p.parameter for p in parameters]
-    limits = np.array([(-np.inf if k.sign is Sign.NONE else 0.0, k.upper_limit) for k in catalog_entries])
-    is_positive = np.array([k.sign is Sign.POSITIVE for k in catalog_entries])
-    names, reasons = [p.name for p in parameters], [k.reason for k in catalog_entries]
+    kinds = [p.kind for p in parameters]
+    limits = np.array([(-np.inf if k.sign is Sign.NONE else 0.0, k.upper_limit) for k in kinds])
+    is_positive = np.array([k.sign is Sign.POSITIVE for k in kinds])
+    names, reasons = [p.name for p in parameters], [k.reason for k in kinds]
     if free.is_tied:
         reasons = [next(filter(None, reasons), "")]
         scaled = np.sort(limits / factors[:, None], axis=1)
@@ -163,25 +163,25 @@ def _map(
     problems: list[str],
 ) -> ParameterMap | None:
     """Map of the entries of θ."""
-    name = free.map or parameters[0].parameter.default_map
-    labels = (free.label,) if free.is_tied else tuple(c.name for c in parameters)
-    if name == "interval":
-        for label, value, low, high in zip(labels, initial, lower, upper, strict=True):
+    map_name = free.map or parameters[0].kind.default_map
+    names = (free.label,) if free.is_tied else tuple(c.name for c in parameters)
+    if map_name == "interval":
+        for name, value, low, high in zip(names, initial, lower, upper, strict=True):
             if not np.isfinite([low, high]).all():
                 problems.append(
-                    f"{label!r}: map 'interval' needs two finite bounds, not {low:g} and {high:g}; specify bounds="
+                    f"{name!r}: map 'interval' needs two finite bounds, not {low:g} and {high:g}; specify bounds="
                 )
             elif not low < value < high:
                 problems.append(
-                    f"{label!r} has the initial value {value:g} at one of its bounds {low:g} and {high:g}, which map "
+                    f"{name!r} has the initial value {value:g} at one of its bounds {low:g} and {high:g}, which map "
                     "'interval' never reaches; specify initial= between them, or use map 'identity'"
                 )
         mapping = Interval(compact(lower), compact(upper))
-    elif name == "log":
-        for label, value in zip(labels, initial, strict=True):
+    elif map_name == "log":
+        for name, value in zip(names, initial, strict=True):
             if not value > 0.0:
                 problems.append(
-                    f"{label!r} has the initial value {value:g}, which has no logarithm; use another map or initial="
+                    f"{name!r} has the initial value {value:g}, which has no logarithm; use another map or initial="
                 )
         scale = initial if free.scale is None else np.full(initial.shape, free.scale)
         positive = np.where(scale > 0.0, scale, 1.0)
@@ -206,12 +206,12 @@ def _scales(
     """Magnitudes by which values are divided to obtain θ of order one."""
     if free.scale is not None:
         return (float(free.scale),)
-    if all(c.parameter.is_weight or c.parameter.form is ParameterForm.RELATIVE for c in parameters):
+    if all(c.kind.is_weight or c.kind.form is ParameterForm.RELATIVE for c in parameters):
         return (1.0,)
     scales = []
     for parameter, value, low, high in zip(parameters, initial, lower, upper, strict=False):
         bounds = [abs(bound) for bound in (low, high) if np.isfinite(bound) and bound != 0.0]
-        size = max(abs(value), _magnitude(parameter, setup)) or max(bounds, default=parameter.parameter.typical)
+        size = max(abs(value), _magnitude(parameter, setup)) or max(bounds, default=parameter.kind.typical)
         scales.append(power_of_two(min(size, 0.5 * (high - low))))
     return compact(np.array(scales))
 
@@ -225,7 +225,7 @@ def _magnitude(parameter: ScalarParameter, setup: Setup) -> float:
     if isinstance(location, GroupMember):
         return float(np.abs(location.group.nominal).max())
     leaf = np.asarray(leaf_at(setup, location.path))
-    if not parameter.parameter.components:
+    if not parameter.kind.components:
         return 0.0
     row = leaf.reshape(-1, leaf.shape[-1])[location.index // leaf.shape[-1]]
     return float(np.abs(row[np.isfinite(row)]).max(initial=0.0))

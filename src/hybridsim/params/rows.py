@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from hybridsim.model.joints import JointType
+from hybridsim.model.joints import ElementaryJointType
 from hybridsim.model.topology import Topology
-from hybridsim.params.catalog import RowAxis
+from hybridsim.params.catalog import RowKind
 from hybridsim.params.setup import Setup
 
-SINGLE_AXIS_JOINTS = (JointType.REVOLUTE, JointType.PRISMATIC)
+SINGLE_AXIS_JOINTS = (ElementaryJointType.REVOLUTE, ElementaryJointType.PRISMATIC)
 """Joints with one axis and one coordinate."""
 
 
@@ -26,49 +26,49 @@ class RowName:
         return translation if translation and self.is_translational else rotation
 
 
-def row_names(axis: RowAxis, setup: Setup) -> tuple[RowName, ...]:
-    """All rows along an axis."""
+def row_names(kind: RowKind, setup: Setup) -> tuple[RowName, ...]:
+    """All rows of a kind."""
     model, topology = setup.sim.model, setup.sim.model.topology
-    joints = tuple(zip(topology.joint_names, topology.joint_types, topology.mimics, strict=True))
+    joints = tuple(zip(topology.joint_names, topology.joint_types, topology.masters, strict=True))
     geometry = model.geometry
-    match axis:
-        case RowAxis.NONE:
+    match kind:
+        case RowKind.NONE:
             return (RowName("", 0),)
-        case RowAxis.DOF:
+        case RowKind.DOF:
             return _dof_rows(topology)
-        case RowAxis.COORDINATE:
+        case RowKind.COORDINATE:
             # quaternions are omitted: their entries are not independent
             slices = topology.tree_q_slices
             return tuple(
-                RowName(name, slices[k][0], type is JointType.PRISMATIC)
+                RowName(name, slices[k][0], type is ElementaryJointType.PRISMATIC)
                 for k, (name, type, _) in enumerate(joints)
                 if type in SINGLE_AXIS_JOINTS
             )
-        case RowAxis.SINGLE_AXIS_JOINT:
+        case RowKind.SINGLE_AXIS_JOINT:
             return tuple(RowName(name, k) for k, (name, type, _) in enumerate(joints) if type in SINGLE_AXIS_JOINTS)
-        case RowAxis.MIMIC:
+        case RowKind.MIMIC:
             return tuple(
-                RowName(name, k, type is JointType.PRISMATIC)
+                RowName(name, k, type is ElementaryJointType.PRISMATIC)
                 for k, (name, type, master) in enumerate(joints)
                 if master >= 0
             )
-        case RowAxis.ACTUATOR:
-            is_translational = [topology.joint_types[j] is JointType.PRISMATIC for j in model.actuator.joints]
+        case RowKind.ACTUATOR:
+            is_translational = [topology.joint_types[j] is ElementaryJointType.PRISMATIC for j in model.actuator.joints]
             return tuple(map(RowName, model.actuator.names, range(model.nu), is_translational))
         case _:
             names = {
-                RowAxis.BODY: topology.body_names,
-                RowAxis.JOINT: topology.joint_names,
-                RowAxis.FRAME: topology.frame_names,
-                RowAxis.SHAPE: tuple(info.name for info in geometry.infos),
-                RowAxis.SHAPE_PAIR: tuple("|".join(pair) for pair in geometry.friction_pairs),
-                RowAxis.CHANNEL: setup.sensors.names,
-            }[axis]
+                RowKind.BODY: topology.body_names,
+                RowKind.JOINT: topology.joint_names,
+                RowKind.FRAME: topology.frame_names,
+                RowKind.SHAPE: tuple(info.name for info in geometry.infos),
+                RowKind.SHAPE_PAIR: tuple("|".join(pair) for pair in geometry.friction_pairs),
+                RowKind.CHANNEL: setup.sensors.names,
+            }[kind]
             return tuple(RowName(name, k) for k, name in enumerate(names))
 
 
 def _dof_rows(topology: Topology) -> tuple[RowName, ...]:
     is_translational = []
     for type in topology.joint_types:
-        is_translational += [type is JointType.PRISMATIC or name.startswith("v") for name in type.dof_names]
-    return tuple(map(RowName, topology.tree_dof_names, range(topology.mv), is_translational))
+        is_translational += [type is ElementaryJointType.PRISMATIC or name.startswith("v") for name in type.dof_names]
+    return tuple(map(RowName, topology.tree_dof_names, range(topology.tree_nv), is_translational))

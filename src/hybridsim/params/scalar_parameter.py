@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from hybridsim.params.catalog import Parameter
+from hybridsim.params.catalog import ParameterKind
 from hybridsim.params.leaves import LeafEntry, Path, leaf_at
 from hybridsim.params.parametrization import ParameterGroup
 
 
 @dataclass(frozen=True)
 class GroupMember:
-    """One of the coordinates of a parameter group."""
+    """One of the parameters of a group."""
 
     group: ParameterGroup
     index: int
@@ -26,7 +26,7 @@ class ScalarParameter:
     name: str
     """Its address: `body.mass[link1]`."""
     unit: str
-    parameter: Parameter
+    kind: ParameterKind
     location: LeafEntry | GroupMember
 
     @property
@@ -36,7 +36,7 @@ class ScalarParameter:
 
     @property
     def owner(self) -> str | ParameterGroup:
-        """The parameter or the group that determines these entries."""
+        """The group, or the name of the parameter, that determines `entries`."""
         return self.name if isinstance(self.location, LeafEntry) else self.location.group
 
 

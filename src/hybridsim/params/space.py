@@ -24,7 +24,7 @@ from hybridsim.params.parametrization import ParameterGroup
 from hybridsim.params.resolve import ResolvedFree, resolve
 from hybridsim.params.scalar_parameter import GroupMember, ScalarParameter, current_values
 from hybridsim.params.setup import Setup
-from hybridsim.params.unflatten import ThetaSlice, Unflatten, group_inputs, leaf_slices
+from hybridsim.params.theta_map import ThetaMap, ThetaSlice, group_inputs, leaf_slices
 
 BOUND_TOLERANCE = 1e-9
 """Distance to a bound, relative to the width of the interval, up to which a value counts as at the bound."""
@@ -34,10 +34,11 @@ ROUND_TRIP_TOLERANCE = 1e-9
 
 @dataclass(frozen=True)
 class ParameterChange:
-    """One physical value before and after a fit."""
+    """One physical value in the setup from which the space was built, and at some θ."""
 
     name: str
     before: float
+    """Value in the setup, which is also the initial value of a fit unless another one is specified."""
     after: float
     unit: str
     lower: float
@@ -50,8 +51,8 @@ class ParameterSpace:
     """Free parameters as one vector θ; all arrays have one value per entry of θ.
 
     Attributes:
-        unflatten: the map from θ to a setup; hashable, and equal for equal spaces.
-        labels: unique name of each entry.
+        theta_map: the map from θ to a setup; hashable, and equal for equal spaces.
+        names: unique name of each entry.
         units: units of the values.
         initial: initial θ.
         lower: lower bounds of θ, minus infinity where unbounded.
@@ -88,8 +89,8 @@ class ParameterSpace:
         if problems:
             raise ParameterError("\n".join(problems))
         self._parts: tuple[ResolvedFree, ...] = tuple(parts)
-        self.unflatten = _unflatten(self._parts, setup)
-        self.labels = tuple(label for part in parts for label in part.labels)
+        self.theta_map = _theta_map(self._parts, setup)
+        self.names = tuple(name for part in parts for name in part.names)
         self.units = tuple(c.unit for part in parts for c in part.parameters[: len(part.initial)])
         self.initial = _concatenate([part.map.theta(part.initial) for part in parts])
         bounds, priors = [part.theta_bounds() for part in parts], [part.theta_prior() for part in parts]
@@ -100,28 +101,23 @@ class ParameterSpace:
             np.repeat([float(getattr(part.free, option)) for part in parts], sizes) for option in ("l1", "l2")
         )
         self.groups = tuple(part.free.group for part, size in zip(parts, sizes, strict=True) for _ in range(size))
-        weights = [c.parameter.is_weight for part in parts for c in part.parameters[: len(part.initial)]]
+        weights = [c.kind.is_weight for part in parts for c in part.parameters[: len(part.initial)]]
         self.is_weight = np.array(weights, dtype=bool)
         self.is_per_run = np.repeat(np.array([part.free.per == "run" for part in parts], dtype=bool), sizes)
         self._values_before = self._display_values([current_values(setup, part.parameters) for part in parts])
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The labels."""
-        return self.labels
-
-    @property
     def size(self) -> int:
         """Length of θ."""
-        return self.unflatten.size
+        return self.theta_map.size
 
-    def with_initial_values(self, values: Mapping[str, float]) -> "ParameterSpace":
+    def with_initial_entries(self, entries: Mapping[str, float]) -> "ParameterSpace":
         """This space with another initial θ, such as the estimate of an earlier fit, possibly of fewer parameters.
 
         Args:
-            values: entries of θ by label; entries not listed keep their initial values.
+            entries: new initial entries of θ by name; the others are unchanged.
         """
-        return self.with_initial([values.get(label, x) for label, x in zip(self.labels, self.initial, strict=True)])
+        return self.with_initial([entries.get(name, x) for name, x in zip(self.names, self.initial, strict=True)])
 
     def with_initial(self, theta: ArrayLike) -> "ParameterSpace":
         """This space with another initial θ."""
@@ -143,18 +139,18 @@ class ParameterSpace:
         With NumPy arrays the result is NumPy and nothing is compiled; with JAX arrays it can be traced.
 
         Args:
-            setup: of the structure for which the space was built.
+            setup: a setup of the same structure as the one from which the space was built.
             theta: one value per entry.
         """
-        return self.unflatten.put(setup, theta)
+        return self.theta_map.put(setup, theta)
 
     def values(self, theta: Float[AnyArray, " n"]) -> dict[str, float]:
         """All physical values that θ determines, by name; for `inertial[BODY]`, mass, centre of mass and inertia."""
-        return self._display_values(self.unflatten.values(np.asarray(theta, dtype=float)))
+        return self._display_values(self.theta_map.values(np.asarray(theta, dtype=float)))
 
     def run_values(self, theta: Float[AnyArray, " n"]) -> dict[str, float]:
         """The values that are estimated separately for each run."""
-        return self._display_values(self.unflatten.values(np.asarray(theta, dtype=float)), per="run")
+        return self._display_values(self.theta_map.values(np.asarray(theta, dtype=float)), per="run")
 
     def value_std(self, theta: Float[AnyArray, " n"], theta_std: Float[AnyArray, " n"]) -> np.ndarray:
         """Standard deviations of the values: half their change over ± one standard deviation of θ."""
@@ -173,18 +169,18 @@ class ParameterSpace:
             ParameterError: no θ reproduces it, for example because tied values differ or a value has no logarithm.
         """
         parts = []
-        for part, values in zip(self._parts, _read(self.unflatten, self._parts, setup), strict=True):
+        for part, values in zip(self._parts, _read(self.theta_map, self._parts, setup), strict=True):
             single = (values / np.array(part.factors))[:1] if part.factors else values
             parts.append(part.map.theta(single))
         theta = _concatenate(parts)
-        for label, value in zip(self.labels, theta, strict=True):
+        for name, value in zip(self.names, theta, strict=True):
             if not np.isfinite(value):
-                raise ParameterError(f"{label!r} has a value in this setup that is outside the range of its map")
+                raise ParameterError(f"{name!r} has a value in this setup that is outside the range of its map")
         self._check_round_trip(setup, theta)
         return theta
 
     def table(self, theta: Float[AnyArray, " n"]) -> list[ParameterChange]:
-        """Initial and current values of all parameters that θ determines, with units and bounds."""
+        """All values that θ determines, in the setup from which the space was built and at θ, with units and bounds."""
         rows, locations = [], self._locate_by_name()
         for name, after in self.values(theta).items():
             if name not in locations:
@@ -210,7 +206,9 @@ class ParameterSpace:
     def _display_values(self, values: list[np.ndarray], per: str | None = None) -> dict[str, float]:
         """Physical values to report, by name, from the parameter values of all parts, or of those with this `per`."""
         displayed: dict[str, float] = {}
-        values_of_groups = {m.group: m.group.display_values(m.values(values)) for m in self.unflatten.groups}
+        values_of_groups = {
+            inputs.group: inputs.group.display_values(inputs.values(values)) for inputs in self.theta_map.group_inputs
+        }
         for part, part_values in zip(self._parts, values, strict=True):
             if per not in (None, part.free.per):
                 continue
@@ -223,21 +221,21 @@ class ParameterSpace:
     def _check_round_trip(self, setup: Setup, theta: np.ndarray) -> None:
         """Raise if θ does not reproduce the setup that it was read from."""
         reproduced = self.put(setup, theta)
-        for label, entry in self._shared_entries():
+        for name, entry in self._shared_entries():
             before, after = (np.ravel(leaf_at(tree, entry.path)) for tree in (setup, reproduced))
             if (
                 abs(before[entry.index] - after[entry.index])
                 > ROUND_TRIP_TOLERANCE * np.abs(before[np.isfinite(before)]).max()
             ):
                 raise ParameterError(
-                    f"{label!r} has values in this setup that no theta reproduces: tied or dependent values are "
+                    f"{name!r} has values in this setup that no theta reproduces: tied or dependent values are "
                     "inconsistent"
                 )
 
     def _shared_entries(self) -> Iterator[tuple[str, LeafEntry]]:
         """Array entries that share an entry of θ or depend on several, with the name of their group or `Free`."""
-        for member in self.unflatten.groups:
-            yield from ((member.group.name, entry) for entry in member.group.entries)
+        for inputs in self.theta_map.group_inputs:
+            yield from ((inputs.group.name, entry) for entry in inputs.group.entries)
         for part in self._parts:
             if part.factors:
                 yield from ((part.free.label, entry) for p in part.parameters for entry in p.entries)
@@ -260,27 +258,27 @@ def ownership_conflicts(parameters: Sequence[ScalarParameter]) -> list[str]:
     return list(problems)
 
 
-def _unflatten(parts: Sequence[ResolvedFree], setup: Setup) -> Unflatten:
+def _theta_map(parts: Sequence[ResolvedFree], setup: Setup) -> ThetaMap:
     slices, first = [], 0
     for part in parts:
         stop = first + len(part.initial)
         slices.append(ThetaSlice(first, stop, part.map, part.factors, leaf_slices(part.parameters, setup)))
         first = stop
-    return Unflatten(first, tuple(slices), group_inputs([part.parameters for part in parts]))
+    return ThetaMap(first, tuple(slices), group_inputs([part.parameters for part in parts]))
 
 
-def _read(unflatten: Unflatten, parts: Sequence[ResolvedFree], setup: Setup) -> list[np.ndarray]:
+def _read(theta_map: ThetaMap, parts: Sequence[ResolvedFree], setup: Setup) -> list[np.ndarray]:
     """Parameter values of each part in any setup, not only in the one from which the space was built."""
     all_values = [current_values(setup, part.parameters) for part in parts]
-    for member in unflatten.groups:
+    for inputs in theta_map.group_inputs:
         try:
             with np.errstate(invalid="ignore", divide="ignore"):
-                values = member.group.read(setup, member.is_free)
+                values = inputs.group.read(setup, inputs.is_free)
         except np.linalg.LinAlgError:
             raise ParameterError(
-                f"{member.group.name!r}: the inertia in this setup is not physically consistent"
+                f"{inputs.group.name!r}: the inertia in this setup is not physically consistent"
             ) from None
-        for source, value in zip(member.sources, values, strict=True):
+        for source, value in zip(inputs.sources, values, strict=True):
             if source is not None:
                 all_values[source[0]][source[1]] = value
     return all_values

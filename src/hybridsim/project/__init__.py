@@ -1,1 +1,1 @@
-"""Project files and run records."""
+"""Project files and run folders."""

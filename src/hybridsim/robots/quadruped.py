@@ -7,12 +7,12 @@ from hybridsim.model.inertial import inertia_matrix
 from hybridsim.model.model import Model
 
 STANDING = (0.0, 0.8, -1.6)
-"""Hip, thigh and calf angles of the home pose [rad]."""
+"""Hip, thigh and calf angles of the home configuration [rad]."""
 
 LEGS = {"FR": (1.0, -1.0), "FL": (1.0, 1.0), "RR": (-1.0, -1.0), "RL": (-1.0, 1.0)}
 """Legs, with the signs of their x and y positions."""
 
-ROBOT, GROUND = 1, 2
+ROBOT_GROUP, GROUND_GROUP = 1, 2
 """Collision groups. The robot collides with the ground only; self-collisions would add hundreds of contacts."""
 
 
@@ -31,44 +31,48 @@ def quadruped() -> Model:
         inertia=(0.01683993, 0.056579028, 0.064713601, 8.3902e-05, 0.000597679, 2.5134e-05),
         home=(0.0, 0.0, 0.3, 1.0, 0.0, 0.0, 0.0),
     )
-    robot.add_geom("trunk", "box", (0.1335, 0.097, 0.057), group=ROBOT, mask=GROUND)
-    for leg, (front, left) in LEGS.items():
-        _add_leg(robot, leg, front, left)
-    robot.add_geom("world", "plane", (), name="ground", friction=1.0, group=GROUND, mask=ROBOT)
+    robot.add_geom("trunk", "box", (0.1335, 0.097, 0.057), group=ROBOT_GROUP, mask=GROUND_GROUP)
+    for leg, (sign_x, sign_y) in LEGS.items():
+        _add_leg(robot, leg, sign_x, sign_y)
+    robot.add_geom("world", "plane", (), name="ground", friction=1.0, group=GROUND_GROUP, mask=ROBOT_GROUP)
     return robot.build()
 
 
-def _add_leg(robot: ModelBuilder, leg: str, front: float, left: float) -> None:
+def _add_leg(robot: ModelBuilder, leg: str, sign_x: float, sign_y: float) -> None:
     robot.add_body(
         f"{leg}_hip",
         parent="trunk",
         joint=f"{leg}_hip_joint",
-        at=(0.183 * front, 0.047 * left, 0.0),
+        at=(0.183 * sign_x, 0.047 * sign_y, 0.0),
         axis=(1.0, 0.0, 0.0),
         mass=0.696,
-        com=(-0.003311 * front, 0.000635 * left, 3.1e-05),
-        inertia=_mirror((0.000469246, 0.00080749, 0.000552929, -9.409e-06, -3.42e-07, -4.66e-07), front, left),
+        com=(-0.003311 * sign_x, 0.000635 * sign_y, 3.1e-05),
+        inertia=_mirror((0.000469246, 0.00080749, 0.000552929, -9.409e-06, -3.42e-07, -4.66e-07), sign_x, sign_y),
         lower=-0.802851455917,
         upper=0.802851455917,
         effort_limit=20.0,
         home=STANDING[0],
     )
-    robot.add_geom(f"{leg}_hip", "cylinder", (0.046, 0.02), rpy=(0.5 * np.pi, 0.0, 0.0), group=ROBOT, mask=GROUND)
+    robot.add_geom(
+        f"{leg}_hip", "cylinder", (0.046, 0.02), rpy=(0.5 * np.pi, 0.0, 0.0), group=ROBOT_GROUP, mask=GROUND_GROUP
+    )
     robot.add_body(
         f"{leg}_thigh",
         parent=f"{leg}_hip",
         joint=f"{leg}_thigh_joint",
-        at=(0.0, 0.08505 * left, 0.0),
+        at=(0.0, 0.08505 * sign_y, 0.0),
         axis=(0.0, 1.0, 0.0),
         mass=1.013,
-        com=(-0.003237, -0.022327 * left, -0.027326),
-        inertia=_mirror((0.005529065, 0.005139339, 0.001367788, 4.825e-06, 0.000343869, 2.2448e-05), 1.0, left),
+        com=(-0.003237, -0.022327 * sign_y, -0.027326),
+        inertia=_mirror((0.005529065, 0.005139339, 0.001367788, 4.825e-06, 0.000343869, 2.2448e-05), 1.0, sign_y),
         lower=-1.0471975512,
         upper=4.18879020479,
         effort_limit=55.0,
         home=STANDING[1],
     )
-    robot.add_geom(f"{leg}_thigh", "box", (0.017, 0.01225, 0.1), at=(0.0, 0.0, -0.1), group=ROBOT, mask=GROUND)
+    robot.add_geom(
+        f"{leg}_thigh", "box", (0.017, 0.01225, 0.1), at=(0.0, 0.0, -0.1), group=ROBOT_GROUP, mask=GROUND_GROUP
+    )
     robot.add_body(
         f"{leg}_calf",
         parent=f"{leg}_thigh",
@@ -83,7 +87,7 @@ def _add_leg(robot: ModelBuilder, leg: str, front: float, left: float) -> None:
         effort_limit=55.0,
         home=STANDING[2],
     )
-    robot.add_geom(f"{leg}_calf", "box", (0.008, 0.008, 0.1), at=(0.0, 0.0, -0.1), group=ROBOT, mask=GROUND)
+    robot.add_geom(f"{leg}_calf", "box", (0.008, 0.008, 0.1), at=(0.0, 0.0, -0.1), group=ROBOT_GROUP, mask=GROUND_GROUP)
     robot.add_body(
         f"{leg}_foot",
         parent=f"{leg}_calf",
@@ -92,10 +96,10 @@ def _add_leg(robot: ModelBuilder, leg: str, front: float, left: float) -> None:
         mass=0.06,
         inertia=(9.6e-06, 9.6e-06, 9.6e-06),
     )
-    robot.add_geom(f"{leg}_foot", "sphere", (0.02,), friction=0.8, group=ROBOT, mask=GROUND)
+    robot.add_geom(f"{leg}_foot", "sphere", (0.02,), friction=0.8, group=ROBOT_GROUP, mask=GROUND_GROUP)
 
 
-def _mirror(entries, front: float, left: float) -> np.ndarray:
+def _mirror(entries, sign_x: float, sign_y: float) -> np.ndarray:
     """Inertia of a link mirrored in x and y: products of inertia change sign with the axes they involve."""
-    signs = np.diag([front, left, 1.0])
+    signs = np.diag([sign_x, sign_y, 1.0])
     return signs @ inertia_matrix(entries) @ signs

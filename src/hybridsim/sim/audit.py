@@ -27,10 +27,10 @@ from hybridsim.sim.integrate import next_state
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.state import Inputs, State
 from hybridsim.taps.blueprint import Blueprint, Graft
-from hybridsim.taps.passivity import POWER_CONJUGATE
+from hybridsim.taps.passivity import CONJUGATE_VELOCITY
 
-CONJUGATE_VELOCITY = {
-    **{force: (velocity, 1.0) for force, velocity in POWER_CONJUGATE.items()},
+SIGNED_CONJUGATE_VELOCITY = {
+    **{force: (velocity, 1.0) for force, velocity in CONJUGATE_VELOCITY.items()},
     "body.bias_force": ("body.twist", -1.0),
     "contact.normal_force": ("contact.gap_velocity", 1.0),
 }
@@ -64,8 +64,8 @@ def audit(sim: Simulator, state: State, inputs: Inputs) -> Audit:
     power, energy_change = _trajectory_powers(sim, state, inputs)
     dt = jnp.asarray(sim.dt)
 
-    # grafts that act after the accelerations act once per step, and not at the final state
-    once_per_step = np.array([_acts_after_accelerations(sim, graft) for graft in sim.blueprint.grafts], dtype=bool)
+    # grafts that act once per step do not act at the final state
+    once_per_step = np.array([_acts_once_per_step(sim, graft) for graft in sim.blueprint.grafts], dtype=bool)
 
     def integral(values):
         ends = jnp.where(once_per_step, values[-1], 0.5 * (values[0] + values[-1]))
@@ -78,30 +78,30 @@ def graft_powers(sim: Simulator, state: State, inputs: Inputs) -> Float[Array, "
     """Power of every graft at a state [W]."""
     taps = sim.open_taps(state, record=True)
     evaluation = forward(sim, state, inputs, taps)
-    record = taps.record()
+    values = taps.published_values()
     powers = []
     for graft, changes in zip(sim.blueprint.grafts, taps.changes(), strict=True):
-        if _acts_after_accelerations(sim, graft):
+        if _acts_once_per_step(sim, graft):
             without_graft = _remove_graft(sim, graft)
             powers.append((_energy_after(sim, state, inputs) - _energy_after(without_graft, state, inputs)) / sim.dt)
-        elif all(name in CONJUGATE_VELOCITY for name in changes):
-            powers.append(sum((_power(record, name, change) for name, change in changes.items()), jnp.zeros(())))
+        elif all(name in SIGNED_CONJUGATE_VELOCITY for name in changes):
+            powers.append(sum((_power(values, name, change) for name, change in changes.items()), jnp.zeros(())))
         else:
             without_graft = _remove_graft(sim, graft)
             change = evaluation.qdd - forward(without_graft, state, inputs, without_graft.open_taps(state)).qdd
-            powers.append(record["joint.qd"] @ record["joint.mass_matrix"] @ change)
+            powers.append(values["joint.qd"] @ values["joint.mass_matrix"] @ change)
     return jnp.stack(powers) if powers else jnp.zeros(0)
 
 
-def _acts_after_accelerations(sim: Simulator, graft: Graft) -> bool:
-    """Whether a graft affects only the next state, not the accelerations."""
+def _acts_once_per_step(sim: Simulator, graft: Graft) -> bool:
+    """Whether a graft acts on a quantity of the whole step: the next state or, with impulse contact, contact."""
     prefixes = (STEP_PREFIX, "contact.") if isinstance(sim.contact, ImpulseContact) else STEP_PREFIX
     return any(address.startswith(prefixes) for address in graft.outputs)
 
 
-def _power(record: dict, name: str, change: Float[Array, "..."]) -> Float[Array, ""]:
-    velocity, sign = CONJUGATE_VELOCITY[name]
-    return sign * jnp.sum(change * record[velocity])
+def _power(values: dict, name: str, change: Float[Array, "..."]) -> Float[Array, ""]:
+    velocity, sign = SIGNED_CONJUGATE_VELOCITY[name]
+    return sign * jnp.sum(change * values[velocity])
 
 
 def _remove_graft(sim: Simulator, removed: Graft) -> Simulator:

@@ -1,4 +1,4 @@
-"""One evaluation of the dynamics: from state and inputs to joint accelerations, with the taps on the way."""
+"""One evaluation of the dynamics: joint accelerations from state and inputs; publishes the tapped quantities."""
 
 from functools import partial
 from typing import Any, NamedTuple
@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from hybridsim.contact.contact_state import StepKinematics, contact_state
+from hybridsim.contact.contact_state import MechanismState, contact_state
 from hybridsim.core.types import AnyArray, Control, Q, Qd, Qdd
 from hybridsim.dynamics.crba import reduced_mass_matrix
 from hybridsim.dynamics.inertias import bias_wrenches, body_inertias
@@ -50,7 +50,7 @@ def forward(sim: Simulator, state: State, inputs: Inputs, taps: Taps) -> Evaluat
     X_WB = taps("body.pose", kin.X_WB)
     V_WB_B = taps("body.twist", kin.V_WB_B)
     kin = eqx.tree_at(lambda k: k.V_WB_B, kin, V_WB_B)
-    contact = contact_state(model, sim.contact.candidates, X_WB, V_WB_B, taps)
+    contacts = contact_state(model, sim.contact.candidates, X_WB, V_WB_B, taps)
 
     # joint torques
     passive = taps("joint.passive", passive_torques(model, q, qd, smooth=sim.contact.handles_joint_constraints))
@@ -59,19 +59,19 @@ def forward(sim: Simulator, state: State, inputs: Inputs, taps: Taps) -> Evaluat
     tau = taps("joint.tau", passive + actuation)
 
     # body forces
-    F_ext = taps("body.external_force", external_forces(inputs, X_WB))
+    F_ext = taps("body.external_force", external_wrenches(inputs, X_WB))
     bias = taps("body.bias_force", bias_wrenches(inertia, kin))
     if taps.has_reader("joint.mass_matrix"):
         taps("joint.mass_matrix", reduced_mass_matrix(model, kin, inertia))
-    F_ext = F_ext + sim.contact.wrenches(model, contact, X_WB, sim.dt, taps)
+    F_ext = F_ext + sim.contact.wrenches(model, contacts, X_WB, sim.dt, taps)
 
-    motion = StepKinematics(q, qd, kin, inertia, contact)
+    mechanism_state = MechanismState(q, qd, kin, inertia, contacts)
     contact_aux = state.aux.get("contact")
-    qdd, contact_aux = sim.contact.accelerations(model, motion, bias - F_ext, tau, contact_aux, sim.dt, taps)
+    qdd, contact_aux = sim.contact.accelerations(model, mechanism_state, bias - F_ext, tau, contact_aux, sim.dt, taps)
     return Evaluation(taps("joint.qdd", qdd), q, qd, u, contact_aux)
 
 
-def external_forces(inputs: Inputs, X_WB: Pose) -> Float[AnyArray, "nb 6"]:
+def external_wrenches(inputs: Inputs, X_WB: Pose) -> Float[AnyArray, "nb 6"]:
     """External wrench on each body at its origin, rotated from world axes into the body frame [N·m, N]."""
     if inputs.wrench is None:
         return np.zeros((X_WB.p.shape[0], 6))

@@ -70,6 +70,6 @@ def _diverged_dofs(sim: Simulator, state: State) -> Array:
     diverged_q, diverged_qd = is_diverged(state.q), is_diverged(state.qd)
     if topology.nq == topology.nv:
         return diverged_q | diverged_qd
-    slices = [(q, v) for q, v, m in zip(topology.q_slices, topology.v_slices, topology.mimics, strict=True) if m < 0]
+    slices = [(q, v) for q, v, m in zip(topology.q_slices, topology.v_slices, topology.masters, strict=True) if m < 0]
     parts = [jnp.broadcast_to(diverged_q[q0:q1].any(), (v1 - v0,)) for (q0, q1), (v0, v1) in slices if q1 > q0]
     return jnp.concatenate(parts) | diverged_qd

@@ -22,10 +22,10 @@ def partition_simulator(sim: Any) -> tuple[Any, Any]:
     return eqx.partition(sim, jax.tree_util.tree_map_with_path(_is_runtime_value, sim))
 
 
-def runtime_cells(known: Any) -> frozenset[int]:
+def runtime_cells(untraced: Any) -> frozenset[int]:
     """Indices of packed values that stay run-time values although their current value could be compiled in."""
     cells, first = [], 0
-    for path, leaf in jax.tree_util.tree_flatten_with_path(known)[0]:
+    for path, leaf in jax.tree_util.tree_flatten_with_path(untraced)[0]:
         names = [key.name for key in path if isinstance(key, jax.tree_util.GetAttrKey)]
         values = np.ravel(leaf)
         if names[0] == "blueprint":

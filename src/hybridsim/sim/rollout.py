@@ -130,7 +130,8 @@ def _inputs_and_steps(inputs: Inputs | ArrayLike | None, nu: int, steps: int | N
     inputs = as_inputs(inputs, nu)
     lengths = {x.shape[0] for x in jax.tree.leaves(inputs)}
     if len(lengths) != 1 or (steps is not None and lengths != {steps}):
-        raise ValueError(f"inputs have {sorted(lengths)} rows; expected {steps or 'the same number for all'}")
+        expected = "the same number for all" if steps is None else steps
+        raise ValueError(f"inputs have {sorted(lengths)} rows; expected {expected}")
     if inputs.u.shape[1:] != (nu,):
         raise ValueError(f"commands have shape {inputs.u.shape}, but the model has {nu} actuators: expected (T, {nu})")
     return inputs, lengths.pop()

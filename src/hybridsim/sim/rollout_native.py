@@ -1,6 +1,6 @@
 """Rollouts by native code: the simulator is split into compile-time constants and run-time values.
 
-Traced values (those under differentiation, `vmap` or `jit`) are parameters of the kernel. All others are known:
+Traced values (those under differentiation, `vmap` or `jit`) are parameters of the kernel. All others are untraced:
 structural zeros, ones and infinities among them (`partition.py`) are compiled in as constants, the remaining values are
 passed at run time, so that changing a value does not recompile. If a compiled-in value changes, the kernel is
 recompiled once with that entry as a run-time value.
@@ -34,15 +34,15 @@ _calls: dict[Any, NativeCall | str] = {}
 def roll_out(sim: Simulator, carry: RolloutCarry, inputs: Inputs, steps: int) -> tuple[RolloutCarry, RolloutOutput]:
     """Final carry and outputs of a rollout; raises `UnsupportedPrimitive` if an operation has no native code."""
     arrays, static = partition_simulator(sim)
-    traced, known = eqx.partition(arrays, lambda x: isinstance(x, Tracer))
-    call = _native_call(traced, known, static, carry, _step_shapes(inputs))
+    traced, untraced = eqx.partition(arrays, lambda x: isinstance(x, Tracer))
+    call = _native_call(traced, untraced, static, carry, _step_shapes(inputs))
     layouts = call.rollout.layouts
-    fixed = layouts.fixed.pack(known)
+    untraced_row = layouts.fixed.pack(untraced)
     if not any(isinstance(x, Tracer) for x in jax.tree.leaves((sim, carry, inputs))):
-        return _run_eagerly(call, fixed, carry, inputs, steps)
-    free, initial = layouts.free.pack_traced(traced), layouts.carry.pack_traced(carry)
+        return _run_eagerly(call, untraced_row, carry, inputs, steps)
+    traced_row, initial = layouts.free.pack_traced(traced), layouts.carry.pack_traced(carry)
     rows = jax.vmap(layouts.inputs.pack_traced)(inputs) if layouts.inputs.size else jnp.zeros((steps, 0))
-    final, outputs = call(jnp.asarray(fixed)[None], free[None], initial[None], rows[None])
+    final, outputs = call(jnp.asarray(untraced_row)[None], traced_row[None], initial[None], rows[None])
     return layouts.carry.unpack_traced(final[0]), layouts.outputs.unpack_traced(outputs[0])
 
 
@@ -53,38 +53,38 @@ def warn_once(reason: str) -> None:
 
 
 def _run_eagerly(
-    call: NativeCall, fixed: np.ndarray, carry: RolloutCarry, inputs: Inputs, steps: int
+    call: NativeCall, untraced_row: np.ndarray, carry: RolloutCarry, inputs: Inputs, steps: int
 ) -> tuple[RolloutCarry, RolloutOutput]:
     """Run without XLA, if nothing is traced."""
     layouts = call.rollout.layouts
     rows = layouts.inputs.pack(inputs, (steps,))[None]
     initial = layouts.carry.pack(carry)[None]
-    result = call.rollout.forward(fixed, np.zeros(0), initial, rows)
+    result = call.rollout.forward(untraced_row, np.zeros(0), initial, rows)
     return layouts.carry.unpack(result.end[0]), layouts.outputs.unpack(result.outputs[0])
 
 
-def _native_call(traced: Any, known: Any, static: Any, carry: RolloutCarry, inputs: Inputs) -> NativeCall:
+def _native_call(traced: Any, untraced: Any, static: Any, carry: RolloutCarry, inputs: Inputs) -> NativeCall:
     """Compiled rollout of a simulator with this structure; recompiled if a compiled-in value has changed."""
-    leaves, structure = jax.tree.flatten((traced, known, carry, inputs))
+    leaves, structure = jax.tree.flatten((traced, untraced, carry, inputs))
     static_leaves = tuple(jax.tree.leaves(static))
     key = (structure, static_leaves, tuple((np.shape(x), _dtype_name(x)) for x in leaves))
     call = _calls.get(key)
     if isinstance(call, str):
         raise UnsupportedPrimitive(call)
-    varying = runtime_cells(known)
+    varying = runtime_cells(untraced)
     if call is not None:
-        row = call.rollout.layouts.fixed.pack(known)
-        if call.rollout.is_compatible(row):
+        untraced_row = call.rollout.layouts.fixed.pack(untraced)
+        if call.rollout.is_compatible(untraced_row):
             return call
-        varying |= call.rollout.runtime_cells | call.rollout.mismatched_cells(row)
+        varying |= call.rollout.runtime_cells | call.rollout.mismatched_cells(untraced_row)
 
-    def step(fixed, free, carry, inputs):
-        return guarded_step(eqx.combine(fixed, free, static), carry, inputs)
+    def step(untraced, traced, carry, inputs):
+        return guarded_step(eqx.combine(untraced, traced, static), carry, inputs)
 
     try:
         rollout = Rollout(
             step,
-            known,
+            untraced,
             traced,
             carry,
             inputs,
@@ -103,19 +103,23 @@ def _native_call(traced: Any, known: Any, static: Any, carry: RolloutCarry, inpu
     return call
 
 
-def _xla_rollout(layouts: StepLayouts, static: Any, fixed, free, initial, inputs) -> tuple[jax.Array, jax.Array]:
+def _xla_rollout(
+    layouts: StepLayouts, static: Any, untraced_rows, traced_rows, initial, inputs
+) -> tuple[jax.Array, jax.Array]:
     """XLA rollout with the packed arguments and results of `NativeCall`, for derivatives without native code."""
 
-    def single_rollout(fixed, free, initial, inputs):
-        sim = eqx.combine(layouts.fixed.unpack_traced(fixed), layouts.free.unpack_traced(free), static)
+    def single_rollout(untraced_row, traced_row, initial, inputs):
+        untraced, traced = layouts.fixed.unpack_traced(untraced_row), layouts.free.unpack_traced(traced_row)
+        sim = eqx.combine(untraced, traced, static)
         steps = inputs.shape[0]
         carry, outputs = rollout_xla.roll_out(
             sim, layouts.carry.unpack_traced(initial), layouts.inputs.unpack_traced(inputs), steps
         )
         return layouts.carry.pack_traced(carry), jax.vmap(layouts.outputs.pack_traced)(outputs)
 
-    shared = [len(a) == 1 and a is not initial for a in (fixed, free, initial, inputs)]
-    rows = [a[0] if is_shared else a for a, is_shared in zip((fixed, free, initial, inputs), shared, strict=True)]
+    arguments = (untraced_rows, traced_rows, initial, inputs)
+    shared = [len(a) == 1 and a is not initial for a in arguments]
+    rows = [a[0] if is_shared else a for a, is_shared in zip(arguments, shared, strict=True)]
     return jax.vmap(single_rollout, in_axes=[None if is_shared else 0 for is_shared in shared])(*rows)
 
 

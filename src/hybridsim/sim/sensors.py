@@ -1,6 +1,7 @@
-"""Sensors: measurements of a simulation, one scalar per channel.
+"""Sensors: readings of a simulation, one scalar per channel.
 
-    Sensors.of(sim, {"elbow": "joint.q[elbow]", "tip": "frame.position[tip].x", "gyro": "body.twist[arm].omega.z"})
+    channels = {"elbow": "joint.q[elbow]", "tip": "frame.position[tip].x", "gyro": "body.twist[arm].omega.z"}
+    Sensors.from_addresses(sim, channels)
 
 A channel reads one scalar: a quantity of the tap catalogue by its address, a coordinate of a named frame or site in the
 world, `frame.position[NAME].x`, or a sum of these: the absolute angle of a second link is
@@ -64,7 +65,7 @@ class Sensors(eqx.Module):
     """Function of simulator, state and inputs that computes the readings of the last channels, those without terms."""
 
     @classmethod
-    def of(
+    def from_addresses(
         cls,
         sim: Simulator,
         channels: Mapping[str, str],
@@ -143,8 +144,10 @@ def _term(address: str, sim: Simulator) -> SensorTerm:
         raise TapError(f"{address!r}: a sensor cannot read lagged values; give its channel a delay")
     if selection.size != 1:
         names = ", ".join(selection.row_names[:4]) + (", …" if len(selection.row_names) > 4 else "")
+        component = " and one component" if selection.quantity.components else ""
         raise TapError(
-            f"a channel reads one scalar, but {address!r} selects {selection.size} (of {names}); select one of them"
+            f"a channel reads one scalar, but {address!r} selects {selection.size} scalars (rows: {names}); "
+            f"select one row{component}"
         )
     if selection.quantity.name.startswith("step.") and selection.quantity.name != "step.time":
         raise TapError(f"{address!r} is a result of the step; measure joint.q or joint.qd instead")

@@ -16,7 +16,7 @@ from hybridsim.contact.pair_defaults import with_pair_defaults
 from hybridsim.core.types import ArrayLike, Scalar, as_floats
 from hybridsim.core.warnings import warn_user
 from hybridsim.dynamics.actuation import Actuation
-from hybridsim.model.joints import JointType
+from hybridsim.model.joints import ElementaryJointType
 from hybridsim.model.model import Model
 from hybridsim.sim.state import State
 from hybridsim.taps.address import AxisNames
@@ -180,7 +180,7 @@ def _normalize_quaternions(model: Model, q: np.ndarray) -> np.ndarray:
     for joint, kind, (start, stop) in zip(topology.joint_names, topology.joint_types, topology.q_slices, strict=True):
         if not np.isfinite(q[start:stop]).all():
             raise ValueError(f"the coordinates of joint {joint!r} are not finite: {q[start:stop].tolist()}")
-        if kind in (JointType.SPHERICAL, JointType.FREE):
+        if kind in (ElementaryJointType.SPHERICAL, ElementaryJointType.FREE):
             length = float(np.linalg.norm(q[stop - 4 : stop]))
             if not 0.5 < length < 2.0:
                 raise ValueError(f"the quaternion (w, x, y, z) of joint {joint!r} has length {length:g}, not 1")

@@ -25,7 +25,7 @@ def observe(sim: Simulator, state: State, inputs: Inputs | ArrayLike | None = No
     require_float64()
     taps = sim.open_taps(state, record=True)
     forward(sim, state, _validate_inputs(sim, inputs), taps)
-    return taps.record()
+    return taps.published_values()
 
 
 def _validate_inputs(sim: Simulator, inputs: Inputs | ArrayLike | None) -> Inputs:

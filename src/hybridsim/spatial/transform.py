@@ -55,9 +55,12 @@ class Pose(eqx.Module):
         torque = self.R @ F_B[:3] + cross(self.p, force)
         return jnp.concatenate([torque, force])
 
-    def displace(self, delta: Float[AnyArray, "6"]) -> "Pose":
-        """Pose displaced by `delta`: translation [m] in A, then rotation vector [rad] in B."""
-        return Pose(self.R @ matrix_from_rotation_vector(delta[3:]), self.p + delta[:3])
+    def displace(self, offset: Float[AnyArray, "6"]) -> "Pose":
+        """Pose displaced by a translation [m] in A, then a rotation vector [rad] in B.
+
+        The order is that of `coordinates`; in a tangent-space delta the rotation comes first.
+        """
+        return Pose(self.R @ matrix_from_rotation_vector(offset[3:]), self.p + offset[:3])
 
     def coordinates(self) -> Float[AnyArray, "6"]:
         """Position [m], then rotation vector [rad] of R_AB."""

@@ -1,8 +1,8 @@
 """Blueprint: networks grafted onto quantities of the engine, with their inputs.
 
     Blueprint(
-        Graft("joint.tau", ["joint.q", "joint.qd"], MLP(2, 1), per="element"),          one friction law for all joints
-        Graft("body.external_force[fin].force", ["body.twist[fin]"], MLP(6, 3)),        drag on one body
+        Graft("joint.tau", ["joint.q", "joint.qd"], MLP(2, 1), per="element"),  # one friction law for all joints
+        Graft("body.external_force[fin].force", ["body.twist[fin]"], MLP(6, 3)),  # drag on one body
         Graft("joint.tau[elbow]", ["joint.q", "step.time"], net, mode="replace"),
     )
 
@@ -23,7 +23,7 @@ from hybridsim.taps.catalog import ORDER, Axis, Form
 from hybridsim.taps.passivity import graft_wiring
 
 MODES = ("add", "replace", "scale")
-SCOPES = ("whole", "element")
+PER_VALUES = ("graft", "element")
 
 
 class Graft(eqx.Module):
@@ -36,7 +36,7 @@ class Graft(eqx.Module):
     mode: str = eqx.field(static=True)
     """`add` the network's output to the quantity, `replace` the quantity, or `scale` it by one plus the output."""
     per: str = eqx.field(static=True)
-    """`whole`: one call with all inputs; `element`: one call per row (joint, body, contact), with shared weights."""
+    """`graft`: one call with all inputs; `element`: one call per row (joint, body, contact), with shared weights."""
 
     def __init__(
         self,
@@ -45,12 +45,12 @@ class Graft(eqx.Module):
         net: Callable,
         *,
         mode: str = "add",
-        per: str = "whole",
+        per: str = "graft",
     ):
         if mode not in MODES:
-            raise TapError(f"unknown mode {mode!r} of a graft; choose one of {', '.join(MODES)}")
-        if per not in SCOPES:
-            raise TapError(f"per of a graft must be 'whole' or 'element', not {per!r}")
+            raise TapError(f"unknown `mode` {mode!r} of a graft; choose one of {', '.join(MODES)}")
+        if per not in PER_VALUES:
+            raise TapError(f"`per` of a graft must be 'graft' or 'element', not {per!r}")
         self.outputs = (outputs,) if isinstance(outputs, str) else tuple(outputs)
         self.inputs = (inputs,) if isinstance(inputs, str) else tuple(inputs)
         self.net, self.mode, self.per = net, mode, per

@@ -57,12 +57,12 @@ class Quantity:
     components: tuple[str, ...] = ()
     """Names of the components of one row; empty for a scalar."""
     form: Form = Form.VECTOR
-    columns: Axis = Axis.NONE
+    component_axis: Axis = Axis.NONE
     """Axis of the components, if the model names them."""
 
     def with_names(self, names: Mapping[Axis, tuple[str, ...]]) -> "Quantity":
         """The quantity with components named after a model."""
-        return self if self.columns is Axis.NONE else replace(self, components=names[self.columns])
+        return self if self.component_axis is Axis.NONE else replace(self, components=names[self.component_axis])
 
     @property
     def write_axis(self) -> Axis:
@@ -75,7 +75,7 @@ CATALOG: tuple[Quantity, ...] = (
         "step.time",
         Axis.NONE,
         "s",
-        "Time of the evaluation of the dynamics (four per step with RK4).",
+        "Time at which the dynamics are evaluated (four evaluations per step with RK4).",
         "sim/forward.py",
         form=Form.READ_ONLY,
     ),
@@ -172,7 +172,7 @@ CATALOG: tuple[Quantity, ...] = (
         "Mass matrix: torque of each joint per acceleration of each joint.",
         "sim/forward.py",
         form=Form.READ_ONLY,
-        columns=Axis.DOF,
+        component_axis=Axis.DOF,
     ),
     Quantity(
         "contact.normal_force", Axis.CONTACT, "N", "Normal force, positive in repulsion.", "contact/tapped_forces.py"

@@ -11,14 +11,14 @@ from typing import NamedTuple
 from hybridsim.core.errors import TapError
 from hybridsim.taps.address import Selection
 
-POWER_CONJUGATE = {
+CONJUGATE_VELOCITY = {
     "joint.passive": "joint.qd",
     "joint.actuation": "joint.qd",
     "joint.tau": "joint.qd",
     "body.external_force": "body.twist",
     "contact.friction_force": "contact.slip_velocity",
 }
-"""Forces and their power-conjugate velocities, component by component."""
+"""Power-conjugate velocity of each force, component by component."""
 
 
 class TapScalar(NamedTuple):
@@ -26,7 +26,7 @@ class TapScalar(NamedTuple):
 
     quantity: str
     row: str
-    """Name of the joint, body or contact; empty for the row of the element of a per-element network."""
+    """Name of the joint, body or contact; empty if each call of a per-element network has only its element's row."""
     component: int
     lag: int
 
@@ -53,9 +53,9 @@ class GraftWiring:
 
     def require_velocities(self, inputs: Sequence[TapScalar]) -> None:
         """Raise unless these inputs are the power-conjugate velocities of the outputs, in the same order."""
-        expected = [(POWER_CONJUGATE.get(out.quantity), *out.row_component, 0) for out in self.outputs]
+        expected = [(CONJUGATE_VELOCITY.get(out.quantity), *out.row_component, 0) for out in self.outputs]
         if [tuple(scalar) for scalar in inputs] != expected:
-            names = ", ".join(dict.fromkeys(POWER_CONJUGATE.values()))
+            names = ", ".join(dict.fromkeys(CONJUGATE_VELOCITY.values()))
             raise TapError(
                 f"{self.kind} must read the power-conjugate velocities of its outputs ({names}), of the same joints "
                 "or bodies in the same order and at the expected positions of its inputs; otherwise it is not passive"

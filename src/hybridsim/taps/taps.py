@@ -48,7 +48,7 @@ class Taps:
 
     @property
     def is_active(self) -> bool:
-        """Whether there are grafts or quantities are recorded."""
+        """Whether there are grafts, or recording is on."""
         return bool(self._grafts) or self._record
 
     def __call__(
@@ -91,7 +91,7 @@ class Taps:
         if self.is_active:
             self._values |= {f"{USER_INPUT}.{name}": value for name, value in inputs.items()}
 
-    def record(self) -> dict[str, Float[Array, "..."]]:
+    def published_values(self) -> dict[str, Float[Array, "..."]]:
         """All quantities published so far, as arrays that a graft would read."""
         return {name: _as_array(name, value) for name, value in self._values.items()}
 
@@ -177,7 +177,7 @@ def _apply_change(value: Any, out: Selection, mode: str, change: Array, retract:
         assert retract is not None, f"tap {out.quantity.name} needs a retraction"
         return retract(value, change.reshape(-1))
     if form is Form.POSE and mode == "add":
-        return jax.vmap(lambda X, delta: X.displace(delta))(value, change)
+        return jax.vmap(lambda X, offset: X.displace(offset))(value, change)
     old = _as_array(out.quantity.name, value)
     selected = np.zeros(change.shape, dtype=bool)
     selected[np.ix_(out.rows, out.components or (0,))] = True

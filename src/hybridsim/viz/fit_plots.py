@@ -103,7 +103,7 @@ def progress_figure(stages: Sequence[StageProgress], title: str) -> Figure:
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_xlim(float(stages[0].step[0]) - 0.5, float(stages[-1].step[-1]) + 0.5)
     ax.set_xlabel("step")
-    ax.set_ylabel("residual [standard\ndeviations of the noise]")
+    ax.set_ylabel("RMS residual [standard\ndeviations of the noise]")
     _finish(figure, ax, title)
     return figure
 

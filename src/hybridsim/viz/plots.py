@@ -10,7 +10,7 @@ from matplotlib.backend_bases import FigureCanvasBase
 from matplotlib.figure import Figure
 
 from hybridsim.core.errors import HybridsimError
-from hybridsim.model.joints import JointType
+from hybridsim.model.joints import ElementaryJointType
 from hybridsim.model.model import Model
 from hybridsim.model.topology import Topology
 
@@ -28,14 +28,14 @@ class _Panel(NamedTuple):
 
 
 def plot_motion(model: Model, t: np.ndarray, q: np.ndarray, qd: np.ndarray, path: str | Path) -> Path:
-    """Plot positions and velocities of all joints over time to a file; its extension determines the format.
+    """Plot positions and velocities of all joints except mimic joints over time to a file.
 
     Args:
         model: the mechanism.
         t: times [s].
         q: coordinates, one row per time [rad, m].
         qd: velocities, one row per time [rad/s, m/s].
-        path: file to write.
+        path: file to write; its extension determines the format.
     """
     check_image_path(path)
     panels = _panels(model.topology, np.asarray(q), np.asarray(qd))
@@ -64,7 +64,7 @@ def _panels(topology: Topology, q: np.ndarray, qd: np.ndarray) -> list[_Panel]:
     positions, velocities = [], []
     single_q, single_v, kinds = [], [], set()
     joints = zip(
-        topology.joint_names, topology.joint_types, topology.q_slices, topology.v_slices, topology.mimics, strict=True
+        topology.joint_names, topology.joint_types, topology.q_slices, topology.v_slices, topology.masters, strict=True
     )
     for joint, kind, (q0, q1), (v0, v1), mimicked in joints:
         if mimicked >= 0 or q1 == q0:
@@ -74,7 +74,7 @@ def _panels(topology: Topology, q: np.ndarray, qd: np.ndarray) -> list[_Panel]:
             single_v.append(v0)
             kinds.add(kind)
             continue
-        if kind is JointType.FREE:
+        if kind is ElementaryJointType.FREE:
             positions.append(_Panel(f"{joint}\nposition [m]", ["x", "y", "z"], q[:, q0 : q0 + 3]))
             velocities.append(
                 _Panel(f"{joint}\nvelocity in the body frame [m/s]", ["vx", "vy", "vz"], qd[:, v0 + 3 : v1])
@@ -84,7 +84,11 @@ def _panels(topology: Topology, q: np.ndarray, qd: np.ndarray) -> list[_Panel]:
             _Panel(f"{joint}\nangular velocity in the body frame [rad/s]", ["wx", "wy", "wz"], qd[:, v0 : v0 + 3])
         )
     names = topology.dof_names
-    units = [unit for kind, unit in ((JointType.REVOLUTE, "rad"), (JointType.PRISMATIC, "m")) if kind in kinds]
+    units = [
+        unit
+        for kind, unit in ((ElementaryJointType.REVOLUTE, "rad"), (ElementaryJointType.PRISMATIC, "m"))
+        if kind in kinds
+    ]
     for label, panels, values, columns in (
         (f"position [{', '.join(units)}]", positions, q, single_q),
         (f"velocity [{', '.join(f'{unit}/s' for unit in units)}]", velocities, qd, single_v),

@@ -18,11 +18,13 @@ ROW_HEIGHT, GAP, MARGIN, CHARACTER_WIDTH, LAYER_SPACING, RADIUS = 20, 24, 16, 7.
 """Height of a row, gap between networks, margin, width of a character, layer spacing, radius of a unit [pixels]."""
 MAX_LINE_WIDTH = 3.2
 """Line width of the largest weight of a layer [pixels]."""
-POSITIVE, NEGATIVE, UNUSED, USED = "#2f6f9f", "#c9631f", "#c4cdd5", "#8fbf6a"
+POSITIVE, NEGATIVE, PRUNED, KEPT = "#2f6f9f", "#c9631f", "#c4cdd5", "#8fbf6a"
 
 
 def weights_diagram(panels: Sequence[tuple[str, BoundBlueprint]]) -> str:
-    """SVG image of the multilayer perceptrons of blueprints, one panel per blueprint; other networks by type only.
+    """SVG image of the MLPs of blueprints, one panel per blueprint.
+
+    Of other networks, only the type and the outputs are shown.
 
     Args:
         panels: titles, and blueprints bound to their models.
@@ -77,14 +79,14 @@ def _network(graft: BoundGraft, net: MLP, left: float, y: float) -> tuple[str, f
                 f'y2="{rows_of_layer[layer + 1][i]:.1f}" stroke="{colour}" stroke-width="{line_width:.2f}" '
                 f'stroke-opacity="{0.25 + 0.75 * relative:.2f}"/>'
             )
-    is_used = [bool(column.any()) for column in weights[0].T]
+    is_pruned = [not column.any() for column in weights[0].T]
     for layer, (x, rows) in enumerate(zip(columns, rows_of_layer, strict=True)):
         for k, y_row in enumerate(rows):
-            fill = (USED if is_used[k] else "white") if layer == 0 else "#e8f0f6"
-            edge = UNUSED if layer == 0 and not is_used[k] else INK
+            fill = ("white" if is_pruned[k] else KEPT) if layer == 0 else "#e8f0f6"
+            edge = PRUNED if layer == 0 and is_pruned[k] else INK
             parts.append(f'<circle cx="{x:.1f}" cy="{y_row:.1f}" r="{RADIUS}" fill="{fill}" stroke="{edge}"/>')
-    for address, y_row, used in zip(input_addresses(graft), rows_of_layer[0], is_used, strict=True):
-        fill = INK if used else "#8794a0"
+    for address, y_row, pruned in zip(input_addresses(graft), rows_of_layer[0], is_pruned, strict=True):
+        fill = "#8794a0" if pruned else INK
         parts.append(
             f'<text x="{left - 12:.1f}" y="{y_row + 4:.1f}" text-anchor="end" fill="{fill}">{escape(address)}</text>'
         )

@@ -1,7 +1,7 @@
 """Wiring diagrams of blueprints as SVG: inputs of networks on the left, quantities they modify on the right.
 
-The thickness of a line grows with the norm of the weights of its input; lines of inputs whose weights are zero are grey
-and dashed.
+The thickness of a line grows with the norm of the weights of its input; lines of pruned inputs, whose weights are all
+zero, are grey and dashed.
 """
 
 from collections.abc import Sequence
@@ -14,8 +14,8 @@ ROW_HEIGHT, GAP, MARGIN, CHARACTER_WIDTH = 22, 26, 16, 7.2
 """Height of a row, gap between networks, margin, and width of a character [pixels]."""
 BOX_WIDTH, MAX_TITLE_LENGTH = 150, 18
 """Width of a network's box [pixels], and maximum number of characters of its title."""
-LINE, UNUSED, FILL = "#2f6f9f", "#c4cdd5", "#e8f0f6"
-"""Colours of lines, of inputs whose weights are zero, and of boxes."""
+LINE, PRUNED, FILL = "#2f6f9f", "#c4cdd5", "#e8f0f6"
+"""Colours of lines, of pruned inputs, and of boxes."""
 
 
 def wiring_diagram(panels: Sequence[tuple[str, Sequence[Wiring]]]) -> str:
@@ -52,10 +52,10 @@ def _network(wiring: Wiring, y: float, rows: int, x_in: float, x_box: float, x_o
     for wire, y_row in zip(wiring.inputs, _row_positions(len(wiring.inputs), y, rows), strict=True):
         colour, dash, line_width = LINE, "", 1.5
         if wire.is_pruned:
-            colour, dash, line_width = UNUSED, ' stroke-dasharray="3 3"', 1.0
+            colour, dash, line_width = PRUNED, ' stroke-dasharray="3 3"', 1.0
         elif wire.strength is not None and largest > 0.0:
             line_width = 0.6 + 4.4 * wire.strength / largest
-        fill, text_fill = (UNUSED, "#8794a0") if wire.is_pruned else (INK, INK)
+        fill, text_fill = (PRUNED, "#8794a0") if wire.is_pruned else (INK, INK)
         parts.append(
             f'<text x="{x_in - 8:.1f}" y="{y_row + 4:.1f}" text-anchor="end" fill="{text_fill}">'
             f'{escape(wire.address)}</text><circle cx="{x_in:.1f}" cy="{y_row:.1f}" r="3" fill="{fill}"/>'

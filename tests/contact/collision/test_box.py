@@ -6,18 +6,18 @@ import pytest
 
 from hybridsim.contact.collision.box import box_distance, capsule_box, clip_to_face, nearest_to_box, sphere_box
 from hybridsim.model.geometry import Shape
-from support.contact_pairs import contacts, contacts_of_pair, is_present, min_gaps, random_scene, shape
+from support.contact_pairs import contacts, contacts_of_pair, is_present, min_gaps, placed_shape, random_placements
 from support.mujoco_pairs import references
 
 PLACEMENTS = 300
-BOX = shape("box", [0.5, 0.3, 0.2])
+BOX = placed_shape("box", [0.5, 0.3, 0.2])
 SIZE = np.array([0.5, 0.3, 0.2])
 
 
 def test_spheres_as_in_mujoco():
     kinds = (Shape.SPHERE, Shape.BOX)
-    scene = random_scene(kinds, 31)
-    ours, theirs = contacts(kinds, scene), references(kinds, scene, PLACEMENTS)
+    placements = random_placements(kinds, 31)
+    ours, theirs = contacts(kinds, placements), references(kinds, placements, PLACEMENTS)
     gap, touches = min_gaps(ours)[:PLACEMENTS], theirs.in_contact
     assert 50 < touches.sum() < PLACEMENTS - 50 and (touches == (gap < 0.0)).all()
     assert np.abs(gap - theirs.distance)[~touches].max() < 1e-12
@@ -27,11 +27,11 @@ def test_spheres_as_in_mujoco():
     assert np.abs(middle - theirs.position)[touches].max() < 1e-12
 
 
-def _axis_separations(scene):
+def _axis_separations(placements):
     """Gap of a capsule's axis and a box along the best separating axis, negative for an overlap."""
-    R_box, half = scene.R[1], scene.size[1]
-    middle = np.einsum("nji,nj->ni", R_box, scene.p[0] - scene.p[1])
-    along = np.einsum("nji,nj->ni", R_box, scene.R[0][:, :, 2]) * scene.size[0][:, 1:2]
+    R_box, half = placements.R[1], placements.size[1]
+    middle = np.einsum("nji,nj->ni", R_box, placements.p[0] - placements.p[1])
+    along = np.einsum("nji,nj->ni", R_box, placements.R[0][:, :, 2]) * placements.size[0][:, 1:2]
     crosses = np.cross(np.eye(3)[None], along[:, None])
     crosses = crosses / np.linalg.norm(crosses, axis=-1, keepdims=True)
     across = np.abs(np.einsum("nki,ni->nk", crosses, middle)) - np.einsum("nki,ni->nk", np.abs(crosses), half)
@@ -41,9 +41,9 @@ def _axis_separations(scene):
 def test_capsules_as_in_mujoco():
     """For axes outside the box; MuJoCo resolves deeper penetrations differently."""
     kinds = (Shape.CAPSULE, Shape.BOX)
-    scene = random_scene(kinds, 32)
-    theirs = references(kinds, scene, PLACEMENTS)
-    gap, outside = min_gaps(contacts(kinds, scene))[:PLACEMENTS], _axis_separations(scene)[:PLACEMENTS] > 0.0
+    placements = random_placements(kinds, 32)
+    theirs = references(kinds, placements, PLACEMENTS)
+    gap, outside = min_gaps(contacts(kinds, placements))[:PLACEMENTS], _axis_separations(placements)[:PLACEMENTS] > 0.0
     assert outside.sum() > 150 and (outside & (gap < 0.0)).sum() > 50
     assert np.abs(gap - theirs.distance)[outside].max() < 1e-8
     assert (theirs.in_contact == (gap < 0.0)).all()
@@ -51,9 +51,9 @@ def test_capsules_as_in_mujoco():
 
 def test_depth_of_axes_inside_a_box_is_bounded():
     kinds = (Shape.CAPSULE, Shape.BOX)
-    scene = random_scene(kinds, 34)
-    separation, radius = _axis_separations(scene), scene.size[0][:, 0]
-    gap, inside = min_gaps(contacts(kinds, scene)), separation < 0.0
+    placements = random_placements(kinds, 34)
+    separation, radius = _axis_separations(placements), placements.size[0][:, 0]
+    gap, inside = min_gaps(contacts(kinds, placements)), separation < 0.0
     assert inside.sum() > 200
     assert (gap <= -radius + 1e-12)[inside].all() and (gap >= separation - radius - 1e-12)[inside].all()
 
@@ -91,13 +91,13 @@ def test_distance_of_points(p, distance, normal):
 
 
 def test_sphere_in_the_middle_is_pushed_through_the_nearest_face():
-    result = contacts_of_pair(sphere_box, shape("sphere", [0.1]), BOX)
+    result = contacts_of_pair(sphere_box, placed_shape("sphere", [0.1]), BOX)
     assert result.gap == pytest.approx([-0.3]) and np.allclose(np.abs(result.normal), [[0.0, 0.0, 1.0]])
 
 
-def _lying(half_length, *, at=(0.0, 0.0), tilt=0.0, height=0.29):
+def _lying_capsule(half_length, *, at=(0.0, 0.0), tilt=0.0, height=0.29):
     """A capsule along x with radius 0.1 over a box whose top is at 0.2."""
-    return shape("capsule", [0.1, half_length], at=[*at, height], rotvec=[0.0, np.pi / 2 + tilt, 0.0])
+    return placed_shape("capsule", [0.1, half_length], at=[*at, height], rotvec=[0.0, np.pi / 2 + tilt, 0.0])
 
 
 @pytest.mark.parametrize("tilt", [0.0, 1e-12, -1e-12, 1e-9, 1e-6, -1e-6, 1e-3, -1e-3])
@@ -105,8 +105,8 @@ def _lying(half_length, *, at=(0.0, 0.0), tilt=0.0, height=0.29):
     ("half_length", "at", "ends"), [(0.2, 0.0, (-0.2, 0.2)), (0.9, 0.0, (-0.5, 0.5)), (0.4, 0.3, (-0.1, 0.5))]
 )
 def test_capsule_on_a_face_rests_on_two_points(tilt, half_length, at, ends):
-    """As far apart as capsule and face allow, also under a small tilt."""
-    result = contacts_of_pair(capsule_box, _lying(half_length, at=(at, 0.1), tilt=tilt), BOX)
+    """As far apart as capsule and face allow, even with a small tilt."""
+    result = contacts_of_pair(capsule_box, _lying_capsule(half_length, at=(at, 0.1), tilt=tilt), BOX)
     assert is_present(result).all()
     assert np.allclose(np.sort(result.on_second[:, 0]), ends, atol=2e-4)
     assert np.allclose(result.gap, -0.01, atol=2e-3) and np.allclose(result.normal, [0.0, 0.0, 1.0], atol=2e-3)
@@ -115,7 +115,9 @@ def test_capsule_on_a_face_rests_on_two_points(tilt, half_length, at, ends):
 def test_capsule_along_an_edge_rests_on_two_points():
     diagonal = np.array([0.0, np.sqrt(0.5), np.sqrt(0.5)])
     at = np.array([0.0, 0.3, 0.2]) + 0.09 * diagonal
-    result = contacts_of_pair(capsule_box, shape("capsule", [0.1, 0.7], at=at, rotvec=[0.0, np.pi / 2, 0.0]), BOX)
+    result = contacts_of_pair(
+        capsule_box, placed_shape("capsule", [0.1, 0.7], at=at, rotvec=[0.0, np.pi / 2, 0.0]), BOX
+    )
     assert is_present(result).all() and np.allclose(result.gap, -0.01)
     assert np.allclose(np.sort(result.on_second[:, 0]), [-0.5, 0.5])
     assert np.allclose(result.normal, diagonal)
@@ -123,21 +125,23 @@ def test_capsule_along_an_edge_rests_on_two_points():
 
 def test_capsule_across_an_edge_has_one_contact():
     at = np.array([0.5, 0.0, 0.2]) + 0.09 * np.array([np.sqrt(0.5), 0.0, np.sqrt(0.5)])
-    result = contacts_of_pair(capsule_box, shape("capsule", [0.1, 0.4], at=at, rotvec=[0.0, 0.75 * np.pi, 0.0]), BOX)
+    result = contacts_of_pair(
+        capsule_box, placed_shape("capsule", [0.1, 0.4], at=at, rotvec=[0.0, 0.75 * np.pi, 0.0]), BOX
+    )
     exists = is_present(result)
     assert exists.sum() == 1 and result.gap[exists] == pytest.approx([-0.01])
 
 
 def test_capsule_on_its_end_has_one_contact():
-    result = contacts_of_pair(capsule_box, shape("capsule", [0.1, 0.4], at=[0.0, 0.0, 0.69]), BOX)
+    result = contacts_of_pair(capsule_box, placed_shape("capsule", [0.1, 0.4], at=[0.0, 0.0, 0.69]), BOX)
     assert result.gap[0] == pytest.approx(-0.01) and not is_present(result)[1]
 
 
 def test_capsule_without_length_is_a_sphere():
     capsule = contacts_of_pair(
-        capsule_box, shape("capsule", [0.1, 0.0], at=[0.55, 0.1, 0.3], rotvec=[0.3, 0.2, 0.1]), BOX
+        capsule_box, placed_shape("capsule", [0.1, 0.0], at=[0.55, 0.1, 0.3], rotvec=[0.3, 0.2, 0.1]), BOX
     )
-    sphere = contacts_of_pair(sphere_box, shape("sphere", [0.1], at=[0.55, 0.1, 0.3]), BOX)
+    sphere = contacts_of_pair(sphere_box, placed_shape("sphere", [0.1], at=[0.55, 0.1, 0.3]), BOX)
     assert capsule.gap[0] == pytest.approx(sphere.gap[0]) and not is_present(capsule)[1]
     assert np.allclose(capsule.normal[0], sphere.normal[0])
 

@@ -14,7 +14,7 @@ from hybridsim.contact.collision.contact_points import (
     pick,
     tangents,
 )
-from support.contact_pairs import shape
+from support.contact_pairs import placed_shape
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_pick():
 
 
 def test_points_to_the_world_and_back():
-    placed = shape("box", [1.0], at=[1.0, 2.0, 3.0], rotvec=[0.3, -0.2, 0.9])
+    placed = placed_shape("box", [1.0], at=[1.0, 2.0, 3.0], rotvec=[0.3, -0.2, 0.9])
     points = np.random.default_rng(0).normal(size=(5, 3))
     world = placed.to_world(points)
     rotated = Rotation.from_rotvec([0.3, -0.2, 0.9]).apply(points)

@@ -63,15 +63,17 @@ def test_every_row_agrees_with_its_routine(crowd):
     geometry, offset = model.geometry, 0
     assert result.gap.shape == (candidates.nc,)
 
-    def placed(k: int) -> PlacedShape:
+    def placed_shape(k: int) -> PlacedShape:
         info = geometry.infos[k]
         X_BG = jax.tree.map(lambda x: np.asarray(x[k]), geometry.placement)
         X_WG = X_BG if info.body == WORLD else jax.tree.map(lambda x: x[info.body], X_WB) @ X_BG
-        return PlacedShape(X_WG, geometry.size[k], geometry.data[info.data] if info.data >= 0 else None, info.faces)
+        return PlacedShape(
+            X_WG, geometry.size[k], geometry.data[info.data_index] if info.data_index >= 0 else None, info.faces
+        )
 
     for pair in candidates.pairs:
         kinds = geometry.infos[pair.first].shape, geometry.infos[pair.second].shape
-        expected = jax.jit(ROUTINES[kinds].contacts)(placed(pair.first), placed(pair.second))
+        expected = jax.jit(ROUTINES[kinds].contacts)(placed_shape(pair.first), placed_shape(pair.second))
         assert len(expected.gap) == pair.max_points
         for name in ("gap", "normal", "on_first", "on_second"):
             rows = getattr(result, name)[offset : offset + pair.max_points]
@@ -116,7 +118,7 @@ def test_derivatives_with_respect_to_sizes_placements_and_data(crowd):
     last = {info.shape: k for k, info in enumerate(model.geometry.infos)}
     assert all(np.isfinite(x).all() for x in jax.tree.leaves(gradient))
     assert abs(gradient.size[last["sphere"], 0]) > 0.1 and np.abs(gradient.placement.p[last["plane"]]).max() > 0.1
-    indices = [info.data for info in model.geometry.infos if info.name != "dunes" and info.data >= 0]
+    indices = [info.data_index for info in model.geometry.infos if info.name != "dunes" and info.data_index >= 0]
     assert all(np.abs(gradient.data[k]).max() > 1e-3 for k in indices)
 
 

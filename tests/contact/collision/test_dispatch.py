@@ -10,12 +10,12 @@ from hybridsim.contact.collision.dispatch import ROUTINES
 from hybridsim.model.geometry import Shape
 from support.contact_pairs import (
     BATCH,
-    Scene,
-    degenerate_scene,
+    Placements,
+    degenerate_placements,
     evaluate,
     is_present,
     random_deltas,
-    random_scene,
+    random_placements,
     zero_deltas,
 )
 
@@ -35,16 +35,16 @@ KINDS = [pytest.param(k, id="_".join(k), marks=[] if k in QUICK else [pytest.mar
 @pytest.mark.parametrize("kinds", KINDS)
 def test_routine(kinds):
     """All checks of a pair of shapes in one test, since compilation takes longer than the checks."""
-    _check_consistency(kinds, _contacts(kinds, random_scene(kinds, 1)), 1e-12)
+    _check_consistency(kinds, _contacts(kinds, random_placements(kinds, 1)), 1e-12)
     _check_frame_invariance(kinds)
     if kinds[0] is kinds[1]:
-        _check_exchange(kinds)
+        _check_swap(kinds)
     _check_derivatives(kinds)
     _check_degenerate_placements(kinds)
 
 
-def _contacts(kinds, scene: Scene) -> ContactPoints:
-    return jax.tree.map(np.asarray, evaluate(kinds, scene)[0])
+def _contacts(kinds, placements: Placements) -> ContactPoints:
+    return jax.tree.map(np.asarray, evaluate(kinds, placements)[0])
 
 
 def _check_consistency(kinds, points: ContactPoints, tolerance: float):
@@ -59,22 +59,22 @@ def _check_consistency(kinds, points: ContactPoints, tolerance: float):
 
 def _check_frame_invariance(kinds):
     """Contacts move with the shapes."""
-    scene = random_scene(kinds, 2)
+    placements = random_placements(kinds, 2)
     R, p = Rotation.from_rotvec([0.3, -1.2, 0.7]).as_matrix(), np.array([0.4, -2.0, 1.0])
-    before, after = _contacts(kinds, scene), _contacts(kinds, scene.transform(R, p))
+    before, after = _contacts(kinds, placements), _contacts(kinds, placements.transform(R, p))
     assert np.abs(before.gap - after.gap).max() < 1e-12
     assert np.abs(before.normal @ R.T - after.normal).max() < 1e-11
     for name in ("on_first", "on_second"):
         assert np.abs(getattr(before, name) @ R.T + p - getattr(after, name)).max() < 1e-11
 
 
-def _check_exchange(kinds):
+def _check_swap(kinds):
     """Swapped shapes have opposite contacts, in any order.
 
-    Except boxes with nearly equal gaps along a face of either: exists the first box is preferred.
+    Boxes with nearly equal gaps along a face of either are an exception: the first box is preferred.
     """
-    scene = random_scene(kinds, 3)
-    one, other = _contacts(kinds, scene), _contacts(kinds, scene.swap())
+    placements = random_placements(kinds, 3)
+    one, other = _contacts(kinds, placements), _contacts(kinds, placements.swap())
     order = np.lexsort(np.moveaxis(np.round(one.on_first, 7), -1, 0), axis=-1)
     other_order = np.lexsort(np.moveaxis(np.round(other.on_second, 7), -1, 0), axis=-1)
     take = np.arange(BATCH)[:, None]
@@ -94,22 +94,22 @@ def _check_derivatives(kinds):
     Contacts have jumps and kinks where the features in contact change. A placement may differ from the central
     difference only near such a point, where the one-sided differences differ as well.
     """
-    scene, step = random_scene(kinds, 4), 1e-6
+    placements, step = random_placements(kinds, 4), 1e-6
     direction = random_deltas(kinds, 5)
-    value, pushed, pulled, weights = evaluate(kinds, scene, direction=direction)
+    value, tangents, cotangents, weights = evaluate(kinds, placements, direction=direction)
     exists = is_present(value)
-    at = {k: _values(evaluate(kinds, scene, _times(direction, k * step))[0]) for k in (-2, -1, 0, 1, 2)}
+    at = {k: _values(evaluate(kinds, placements, _scale(direction, k * step))[0]) for k in (-2, -1, 0, 1, 2)}
     central = (8.0 * (at[1] - at[-1]) - (at[2] - at[-2])) / (12.0 * step)
     forward, backward = (at[2] - at[0]) / (2.0 * step), (at[0] - at[-2]) / (2.0 * step)
-    scale = 1.0 + np.abs(_values(pushed) * exists[..., None]).max(axis=(1, 2))
+    scale = 1.0 + np.abs(_values(tangents) * exists[..., None]).max(axis=(1, 2))
     # rounding of the difference is 1e-16/step, for coordinates of up to some metres
-    wrong = (np.abs(_values(pushed) - central) * exists[..., None]).max(axis=(1, 2)) > 1e-7 * scale**2
+    wrong = (np.abs(_values(tangents) - central) * exists[..., None]).max(axis=(1, 2)) > 1e-7 * scale**2
     has_kink = (np.abs(forward - backward) * exists[..., None]).max(axis=(1, 2)) > 1e-4 * scale**2
     assert not (wrong & ~has_kink).any(), f"{(wrong & ~has_kink).sum()} derivatives are wrong"
     assert has_kink.mean() < 0.01
 
-    by_forward, by_reverse = _dot(pushed, weights), _dot(pulled, direction)
-    size = _dot(jax.tree.map(np.abs, pushed), jax.tree.map(np.abs, weights))
+    by_forward, by_reverse = _dot(tangents, weights), _dot(cotangents, direction)
+    size = _dot(jax.tree.map(np.abs, tangents), jax.tree.map(np.abs, weights))
     assert (np.abs(by_forward - by_reverse) / (1.0 + size)).max() < 1e-10
 
 
@@ -119,8 +119,8 @@ def _values(points: ContactPoints) -> np.ndarray:
     return np.concatenate([np.asarray(part) for part in parts], axis=-1)
 
 
-def _times(change, factor: float):
-    return jax.tree.map(lambda x: factor * x, change)
+def _scale(delta, factor: float):
+    return jax.tree.map(lambda x: factor * x, delta)
 
 
 def _dot(one, other) -> np.ndarray:
@@ -132,9 +132,9 @@ def _dot(one, other) -> np.ndarray:
 def _check_degenerate_placements(kinds):
     """Contacts and derivatives are finite for coincident features."""
     for seed in (6, 7):
-        scene = degenerate_scene(kinds, seed)
-        value, pushed, pulled, _ = evaluate(kinds, scene, zero_deltas(kinds), random_deltas(kinds, seed))
-        for what, tree in (("contacts", value), ("forward", pushed), ("reverse", pulled)):
+        placements = degenerate_placements(kinds, seed)
+        value, tangents, cotangents, _ = evaluate(kinds, placements, zero_deltas(kinds), random_deltas(kinds, seed))
+        for what, tree in (("contacts", value), ("forward", tangents), ("reverse", cotangents)):
             bad = sum((~np.isfinite(np.asarray(x))).reshape(BATCH, -1).any(axis=1) for x in jax.tree.leaves(tree))
             assert not bad.any(), f"{what}: {(bad > 0).sum()} placements, the first at index {bad.argmax()}"
         _check_consistency(kinds, jax.tree.map(np.asarray, value), 1e-9)

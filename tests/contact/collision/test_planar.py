@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from hybridsim.contact.collision.planar import ellipse_cylinder, ellipse_distance, polygon_cylinder, polygon_distance
-from support.contact_pairs import ARROW, contacts_of_pair, shape
+from support.contact_pairs import ARROW, contacts_of_pair, placed_shape
 
 rng = np.random.default_rng(61)
 POINTS = rng.normal(size=(400, 2)) * 0.3
@@ -78,7 +78,7 @@ def test_ellipse_has_derivatives_on_its_axes(p):
     assert abs(derivative[1 + across, across]) > 0.1  # the normal rotates
 
 
-def test_centre_of_an_ellipse_is_nearest_to_the_minor_axis():
+def test_nearest_outline_point_of_the_centre_of_an_ellipse_is_on_the_minor_axis():
     distance, outward = jax.jit(ellipse_distance)(np.array([0.3, 0.2]), np.zeros(2))
     assert float(distance) == pytest.approx(-0.2) and np.allclose(np.abs(outward), [0.0, 1.0])
 
@@ -88,13 +88,13 @@ def test_point_on_a_polygon(p):
     """On an edge the derivative of the distance is the edge's normal."""
     outline = 0.2 * np.array([[1, 1], [-1, 1], [-1, -1], [1, -1.0]])
     distance, outward = jax.jit(lambda p: polygon_distance(outline, p))(np.array(p))
-    slope = jax.jit(jax.grad(lambda p: polygon_distance(outline, p)[0]))(np.array(p))
+    gradient = jax.jit(jax.grad(lambda p: polygon_distance(outline, p)[0]))(np.array(p))
     assert float(distance) == pytest.approx(0.0, abs=1e-15)
-    assert np.allclose(slope, outward) and np.abs(outward).max() == pytest.approx(1.0)
+    assert np.allclose(gradient, outward) and np.abs(outward).max() == pytest.approx(1.0)
 
 
 def _tip(z=0.0, half=0.05, x=0.35):
-    return shape("cylinder", [0.06, half], at=[x, 0.0, z])
+    return placed_shape("cylinder", [0.06, half], at=[x, 0.0, z])
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def _tip(z=0.0, half=0.05, x=0.35):
 )
 def test_contact_is_at_the_middle_of_the_common_heights(z, half, height):
     """A prism from -0.02 to 0.02; with the tip entirely above it, contact is at its rim."""
-    ellipse = shape("ellipse", [0.3, 0.2, 0.02])
+    ellipse = placed_shape("ellipse", [0.3, 0.2, 0.02])
     result = contacts_of_pair(ellipse_cylinder, ellipse, _tip(z, half))
     assert result.gap == pytest.approx([-0.01]) and np.allclose(result.normal, [[-1.0, 0.0, 0.0]])
     assert np.allclose(result.on_first, [[0.3, 0.0, height]]) and np.allclose(result.on_second, [[0.29, 0.0, height]])
@@ -118,6 +118,6 @@ def test_contact_is_at_the_middle_of_the_common_heights(z, half, height):
 
 def test_square_prism_is_pushed_like_a_box():
     square = np.pad(0.3 * np.array([[1, 1], [-1, 1], [-1, -1], [1, -1.0]]), ((0, 0), (0, 1)))
-    result = contacts_of_pair(polygon_cylinder, shape("polygon", [0, 0, 0.02], data=square), _tip(x=-0.35))
+    result = contacts_of_pair(polygon_cylinder, placed_shape("polygon", [0, 0, 0.02], data=square), _tip(x=-0.35))
     assert result.gap == pytest.approx([-0.01]) and np.allclose(result.normal, [[1.0, 0.0, 0.0]])
     assert np.allclose(result.on_first, [[-0.3, 0.0, 0.0]])

@@ -22,13 +22,13 @@ from support.contact_pairs import (
     contacts_of_pair,
     is_present,
     min_gaps,
-    random_scene,
-    shape,
+    placed_shape,
+    random_placements,
 )
 from support.mujoco_pairs import references
 
 PLACEMENTS = 250
-FLOOR = shape("plane", [])
+FLOOR = placed_shape("plane", [])
 STANDING, LYING = np.zeros(3), np.array([0.0, np.pi / 2, 0.0])
 
 
@@ -37,8 +37,8 @@ STANDING, LYING = np.zeros(3), np.array([0.0, np.pi / 2, 0.0])
 )
 def test_mujoco_agrees(kind):
     kinds = (kind, Shape.PLANE)
-    scene = random_scene(kinds, 21)
-    ours, theirs = contacts(kinds, scene), references(kinds, scene, PLACEMENTS)
+    placements = random_placements(kinds, 21)
+    ours, theirs = contacts(kinds, placements), references(kinds, placements, PLACEMENTS)
     gap = min_gaps(ours)[:PLACEMENTS]
     is_open, touches = gap > 0.0, theirs.in_contact
     assert is_open.sum() > 25 and (touches == ~is_open).all()
@@ -51,14 +51,16 @@ def test_mujoco_agrees(kind):
 
 
 def test_sphere():
-    result = contacts_of_pair(sphere_plane, shape("sphere", [0.2], at=[1.0, 2.0, 0.5]), FLOOR)
+    result = contacts_of_pair(sphere_plane, placed_shape("sphere", [0.2], at=[1.0, 2.0, 0.5]), FLOOR)
     assert result.gap == pytest.approx([0.3])
     assert np.allclose(result.on_first, [[1.0, 2.0, 0.3]]) and np.allclose(result.on_second, [[1.0, 2.0, 0.0]])
 
 
 def test_capsule_has_a_contact_at_each_end():
     tilt = 0.3
-    result = contacts_of_pair(capsule_plane, shape("capsule", [0.1, 0.4], at=[0, 0, 0.5], rotvec=[0, tilt, 0]), FLOOR)
+    result = contacts_of_pair(
+        capsule_plane, placed_shape("capsule", [0.1, 0.4], at=[0, 0, 0.5], rotvec=[0, tilt, 0]), FLOOR
+    )
     assert result.gap == pytest.approx([0.4 + 0.4 * np.cos(tilt), 0.4 - 0.4 * np.cos(tilt)])
 
 
@@ -66,14 +68,14 @@ def test_capsule_has_a_contact_at_each_end():
 def test_box_has_its_four_lowest_corners(seed):
     rng = np.random.default_rng(seed)
     size, R = rng.uniform(0.02, 0.5, size=3), Rotation.random(rng=rng)
-    result = contacts_of_pair(box_plane, shape("box", size, at=[0, 0, 0.3], rotvec=R.as_rotvec()), FLOOR)
+    result = contacts_of_pair(box_plane, placed_shape("box", size, at=[0, 0, 0.3], rotvec=R.as_rotvec()), FLOOR)
     heights = np.sort(R.apply(CUBE * size)[:, 2] + 0.3)
     np.testing.assert_allclose(np.sort(result.gap), heights[:4], atol=1e-12)
 
 
 def test_corner_indices_persist_when_a_box_tips_over_an_edge():
     before, after = (
-        contacts_of_pair(box_plane, shape("box", [0.1, 0.2, 0.15], at=[0, 0, 0.3], rotvec=[0, tilt, 0]), FLOOR)
+        contacts_of_pair(box_plane, placed_shape("box", [0.1, 0.2, 0.15], at=[0, 0, 0.3], rotvec=[0, tilt, 0]), FLOOR)
         for tilt in np.arctan2(0.15, 0.1) + np.array([-0.01, 0.01])
     )
     edge = before.gap < before.gap.min() + 1e-3
@@ -86,7 +88,7 @@ def test_corner_indices_persist_when_a_box_tips_over_an_edge():
 def test_standing_cylinder_has_a_tripod(yaw, upside_down):
     R = Rotation.from_euler("zx", [yaw, upside_down])
     result = contacts_of_pair(
-        cylinder_plane, shape("cylinder", [0.1, 0.4], at=[0, 0, 0.39], rotvec=R.as_rotvec()), FLOOR
+        cylinder_plane, placed_shape("cylinder", [0.1, 0.4], at=[0, 0, 0.39], rotvec=R.as_rotvec()), FLOOR
     )
     assert result.gap[:3] == pytest.approx([-0.01] * 3) and result.gap[3] == pytest.approx(0.79)
     tripod = result.on_first[:3, :2]
@@ -94,7 +96,9 @@ def test_standing_cylinder_has_a_tripod(yaw, upside_down):
 
 
 def test_lying_cylinder_has_contacts_at_both_ends():
-    result = contacts_of_pair(cylinder_plane, shape("cylinder", [0.1, 0.4], at=[0, 0, 0.09], rotvec=LYING), FLOOR)
+    result = contacts_of_pair(
+        cylinder_plane, placed_shape("cylinder", [0.1, 0.4], at=[0, 0, 0.09], rotvec=LYING), FLOOR
+    )
     assert result.gap[[0, 3]] == pytest.approx([-0.01, -0.01]) and (result.gap[[1, 2]] > 0.1).all()
     assert np.allclose(np.sort(result.on_first[[0, 3], 0]), [-0.4, 0.4])
 
@@ -105,7 +109,7 @@ def test_lying_cylinder_has_contacts_at_both_ends():
 @pytest.mark.parametrize("toward", [0.0, 2.0, np.pi])
 def test_lowest_point_of_a_tilted_cylinder_is_on_its_rim(tilt, toward):
     rotvec = tilt * np.array([np.cos(toward), np.sin(toward), 0.0])
-    result = contacts_of_pair(cylinder_plane, shape("cylinder", [0.1, 0.4], rotvec=rotvec), FLOOR)
+    result = contacts_of_pair(cylinder_plane, placed_shape("cylinder", [0.1, 0.4], rotvec=rotvec), FLOOR)
     # when upright, one leg of the tripod is at most 60° off the lowest direction
     slack = 0.5 * 0.1 * tilt if tilt < UPRIGHT_TILT else 1e-13
     assert -0.4 * np.cos(tilt) - 0.1 * np.sin(tilt) - 1e-13 <= result.gap.min()
@@ -114,7 +118,9 @@ def test_lowest_point_of_a_tilted_cylinder_is_on_its_rim(tilt, toward):
 
 def test_ellipsoid_against_samples_of_its_surface():
     size, R = np.array([0.1, 0.3, 0.5]), Rotation.from_rotvec([0.5, -0.4, 1.0])
-    result = contacts_of_pair(ellipsoid_plane, shape("ellipsoid", size, at=[0, 0, 0.2], rotvec=R.as_rotvec()), FLOOR)
+    result = contacts_of_pair(
+        ellipsoid_plane, placed_shape("ellipsoid", size, at=[0, 0, 0.2], rotvec=R.as_rotvec()), FLOOR
+    )
     u, v = np.meshgrid(np.linspace(0, np.pi, 1000), np.linspace(0, 2 * np.pi, 1000))
     surface = np.stack([np.sin(u) * np.cos(v), np.sin(u) * np.sin(v), np.cos(u)], axis=-1).reshape(-1, 3) * size
     heights = R.apply(surface)[:, 2] + 0.2
@@ -127,7 +133,7 @@ def test_ellipsoid_against_samples_of_its_surface():
 
 def test_points_have_a_common_radius():
     data = np.array([[0.0, 0.0, 0.0], [0.1, 0.0, -0.2], [0.0, 0.3, 0.1]])
-    result = contacts_of_pair(points_plane, shape("points", [0.05], at=[0, 0, 1.0], data=data), FLOOR)
+    result = contacts_of_pair(points_plane, placed_shape("points", [0.05], at=[0, 0, 1.0], data=data), FLOOR)
     assert result.gap == pytest.approx([0.95, 0.75, 1.05])
 
 
@@ -136,9 +142,9 @@ def test_hull_on_a_tilted_plane():
     corners = CUBE * np.array([0.2, 0.3, 0.1])
     rotvec = np.array([0.4, -0.8, 0.3])
     R = Rotation.from_rotvec(rotvec)
-    plane = shape("plane", [], at=[1.0, 2.0, 3.0], rotvec=rotvec)
+    plane = placed_shape("plane", [], at=[1.0, 2.0, 3.0], rotvec=rotvec)
     at = plane.X_WG.p + R.apply([0.5, 0.5, 0.09])
-    hull = shape("mesh", [1, 1, 1], at=at, rotvec=rotvec, data=corners)
+    hull = placed_shape("mesh", [1, 1, 1], at=at, rotvec=rotvec, data=corners)
     result = contacts_of_pair(hull_plane, hull, plane)
     assert result.gap == pytest.approx([-0.01] * 4)
     assert np.allclose(result.normal, R.as_matrix()[:, 2])
@@ -152,7 +158,7 @@ def test_hull_on_its_tip_has_one_contact():
     corners = CUBE * 0.1
     tip = Rotation.align_vectors([[0, 0, -1.0]], [[1.0, 1.0, 1.0]])[0]
     result = contacts_of_pair(
-        hull_plane, shape("mesh", [1, 1, 1], at=[0, 0, 0.17], rotvec=tip.as_rotvec(), data=corners), FLOOR
+        hull_plane, placed_shape("mesh", [1, 1, 1], at=[0, 0, 0.17], rotvec=tip.as_rotvec(), data=corners), FLOOR
     )
     exists = is_present(result)
     assert exists.tolist() == [True, False, False, False]

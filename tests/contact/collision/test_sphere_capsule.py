@@ -11,7 +11,7 @@ from hybridsim.contact.collision.sphere_capsule import (
     sphere_sphere,
 )
 from hybridsim.model.geometry import Shape
-from support.contact_pairs import contacts, contacts_of_pair, min_gaps, random_scene, shape
+from support.contact_pairs import contacts, contacts_of_pair, min_gaps, placed_shape, random_placements
 from support.mujoco_pairs import references
 
 PAIRS = [(Shape.SPHERE, Shape.SPHERE), (Shape.SPHERE, Shape.CAPSULE), (Shape.CAPSULE, Shape.CAPSULE)]
@@ -20,8 +20,8 @@ PLACEMENTS = 300
 
 @pytest.mark.parametrize("kinds", PAIRS, ids="_".join)
 def test_mujoco_agrees(kinds):
-    scene = random_scene(kinds, 11)
-    ours, theirs = contacts(kinds, scene), references(kinds, scene, PLACEMENTS)
+    placements = random_placements(kinds, 11)
+    ours, theirs = contacts(kinds, placements), references(kinds, placements, PLACEMENTS)
     gap = min_gaps(ours)[:PLACEMENTS]
     is_open, touches = gap > 0.0, theirs.in_contact
     assert 50 < is_open.sum() < PLACEMENTS - 50 and (touches == ~is_open).all()
@@ -34,21 +34,25 @@ def test_mujoco_agrees(kinds):
 
 
 def test_concentric_balls_have_a_normal():
-    result = contacts_of_pair(sphere_sphere, shape("sphere", [0.2]), shape("sphere", [0.1], rotvec=[np.pi / 2, 0, 0]))
+    result = contacts_of_pair(
+        sphere_sphere, placed_shape("sphere", [0.2]), placed_shape("sphere", [0.1], rotvec=[np.pi / 2, 0, 0])
+    )
     assert result.gap == pytest.approx([-0.3])
     assert np.allclose(result.normal, [[0.0, -1.0, 0.0]])  # the second one's z
 
 
 @pytest.mark.parametrize("along", [0.0, 0.3, -0.3])
 def test_ball_on_the_axis_of_a_capsule_has_a_normal(along):
-    result = contacts_of_pair(sphere_capsule, shape("sphere", [0.2], at=[0, 0, along]), shape("capsule", [0.1, 0.4]))
+    result = contacts_of_pair(
+        sphere_capsule, placed_shape("sphere", [0.2], at=[0, 0, along]), placed_shape("capsule", [0.1, 0.4])
+    )
     assert result.gap == pytest.approx([-0.3])
     assert np.allclose(result.normal, [[1.0, 0.0, 0.0]])
 
 
 def test_intersecting_axes_separate_along_their_common_normal():
-    lying = shape("capsule", [0.1, 0.5], rotvec=[0.0, np.pi / 2, 0.0])
-    result = contacts_of_pair(capsule_capsule, lying, shape("capsule", [0.1, 0.5], rotvec=[0.0, 0.3, 0.0]))
+    lying = placed_shape("capsule", [0.1, 0.5], rotvec=[0.0, np.pi / 2, 0.0])
+    result = contacts_of_pair(capsule_capsule, lying, placed_shape("capsule", [0.1, 0.5], rotvec=[0.0, 0.3, 0.0]))
     assert result.gap == pytest.approx([-0.2])
     assert np.abs(result.normal) == pytest.approx(np.array([[0.0, 1.0, 0.0]]))
 
@@ -56,8 +60,8 @@ def test_intersecting_axes_separate_along_their_common_normal():
 @pytest.mark.parametrize("shift", [0.0, 0.25, -0.5])
 @pytest.mark.parametrize("flip", [0.0, np.pi])
 def test_contact_of_parallel_capsules_is_in_the_middle_of_their_common_section(shift, flip):
-    a = shape("capsule", [0.1, 0.5], at=[0.15, 0.0, shift], rotvec=[flip, 0.0, 0.0])
-    b = shape("capsule", [0.1, 0.3])
+    a = placed_shape("capsule", [0.1, 0.5], at=[0.15, 0.0, shift], rotvec=[flip, 0.0, 0.0])
+    b = placed_shape("capsule", [0.1, 0.3])
     result = contacts_of_pair(capsule_capsule, a, b)
     low, high = max(shift - 0.5, -0.3), min(shift + 0.5, 0.3)
     assert result.gap == pytest.approx([-0.05])
@@ -66,7 +70,7 @@ def test_contact_of_parallel_capsules_is_in_the_middle_of_their_common_section(s
 
 def test_collinear_capsules_have_contact_at_their_ends():
     result = contacts_of_pair(
-        capsule_capsule, shape("capsule", [0.1, 0.2], at=[0.0, 0.0, 0.65]), shape("capsule", [0.1, 0.3])
+        capsule_capsule, placed_shape("capsule", [0.1, 0.2], at=[0.0, 0.0, 0.65]), placed_shape("capsule", [0.1, 0.3])
     )
     assert result.gap == pytest.approx([-0.05])
     assert np.allclose(result.on_second, [[0.0, 0.0, 0.4]])

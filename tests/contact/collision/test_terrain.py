@@ -14,20 +14,20 @@ from hybridsim.contact.collision.terrain import (
     sphere_terrain,
     terrain_height,
 )
-from support.contact_pairs import CUBE, HEIGHTS, contacts_of_pair, shape
+from support.contact_pairs import CUBE, HEIGHTS, contacts_of_pair, placed_shape
 
-FLAT = shape("heightfield", [2.0, 1.0], data=np.zeros((3, 4)))
+FLAT = placed_shape("heightfield", [2.0, 1.0], data=np.zeros((3, 4)))
 ROTVEC = np.array([0.2, -0.4, 0.3])
 
 
 def _slope(a: float, b: float):
     """Terrain z = a·x + b·y, and the equivalent plane."""
     x, y = np.linspace(-2.0, 2.0, 5), np.linspace(-1.0, 1.0, 4)
-    terrain = shape("heightfield", [2.0, 1.0], data=a * x[:, None] + b * y[None])
+    terrain = placed_shape("heightfield", [2.0, 1.0], data=a * x[:, None] + b * y[None])
     normal = np.array([-a, -b, 1.0]) / np.sqrt(1.0 + a * a + b * b)
     axis = np.cross([0.0, 0.0, 1.0], normal)
     sine = np.linalg.norm(axis)
-    plane = shape("plane", [], rotvec=axis / max(sine, 1e-12) * np.arcsin(sine))
+    plane = placed_shape("plane", [], rotvec=axis / max(sine, 1e-12) * np.arcsin(sine))
     return terrain, plane
 
 
@@ -36,23 +36,23 @@ def test_a_slope_agrees_with_a_plane(a, b):
     terrain, plane = _slope(a, b)
     data = np.array([[0.1, 0.0, -0.05], [-0.1, 0.05, 0.1]])
     for on_terrain, on_plane, body in (
-        (sphere_terrain, sphere_plane, shape("sphere", [0.1], at=[0.3, 0.2, 0.2])),
-        (capsule_terrain, capsule_plane, shape("capsule", [0.1, 0.3], at=[0.3, 0.2, 0.2], rotvec=ROTVEC)),
-        (points_terrain, points_plane, shape("points", [0.02], at=[0.3, 0.2, 0.2], rotvec=ROTVEC, data=data)),
+        (sphere_terrain, sphere_plane, placed_shape("sphere", [0.1], at=[0.3, 0.2, 0.2])),
+        (capsule_terrain, capsule_plane, placed_shape("capsule", [0.1, 0.3], at=[0.3, 0.2, 0.2], rotvec=ROTVEC)),
+        (points_terrain, points_plane, placed_shape("points", [0.02], at=[0.3, 0.2, 0.2], rotvec=ROTVEC, data=data)),
     ):
         ours, expected = contacts_of_pair(on_terrain, body, terrain), contacts_of_pair(on_plane, body, plane)
         for name in ("gap", "normal", "on_first", "on_second"):
             assert np.allclose(getattr(ours, name), getattr(expected, name), atol=1e-12)
-    box = shape("box", [0.1, 0.2, 0.3], at=[0.3, 0.2, 0.2], rotvec=ROTVEC)
+    box = placed_shape("box", [0.1, 0.2, 0.3], at=[0.3, 0.2, 0.2], rotvec=ROTVEC)
     ours, expected = contacts_of_pair(box_terrain, box, terrain), contacts_of_pair(box_plane, box, plane)
     assert ours.gap.shape == (8,) and ours.gap.min() == pytest.approx(expected.gap.min())
-    hull = shape("mesh", [1, 1, 1], at=[0.3, 0.2, 0.2], rotvec=ROTVEC, data=CUBE * [0.1, 0.2, 0.3])
+    hull = placed_shape("mesh", [1, 1, 1], at=[0.3, 0.2, 0.2], rotvec=ROTVEC, data=CUBE * [0.1, 0.2, 0.3])
     assert np.allclose(np.sort(contacts_of_pair(hull_terrain, hull, terrain).gap), np.sort(ours.gap))
 
 
 def test_heights_are_bilinear():
     rows, columns = HEIGHTS.shape
-    terrain = shape("heightfield", [2.0, 1.0], data=HEIGHTS)
+    terrain = placed_shape("heightfield", [2.0, 1.0], data=HEIGHTS)
     grid = np.linspace(-2.0, 2.0, rows), np.linspace(-1.0, 1.0, columns)
     rng = np.random.default_rng(0)
     points = rng.uniform([-2.0, -1.0], [2.0, 1.0], size=(300, 2))
@@ -65,7 +65,7 @@ def test_heights_are_bilinear():
 
 
 def test_terrain_is_constant_beyond_its_border():
-    terrain = shape("heightfield", [2.0, 1.0], data=HEIGHTS)
+    terrain = placed_shape("heightfield", [2.0, 1.0], data=HEIGHTS)
     height = jax.jit(lambda x, y: terrain_height(terrain, x, y))
     at_border, beyond = height(np.array(2.0), np.array(0.3)), height(np.array(7.0), np.array(0.3))
     assert float(beyond[0]) == pytest.approx(float(at_border[0])) and float(beyond[1]) == 0.0
@@ -75,9 +75,9 @@ def test_terrain_is_constant_beyond_its_border():
 
 
 def test_normals_of_a_rotated_terrain():
-    terrain = shape("heightfield", [2.0, 1.0], at=[1.0, 2.0, 3.0], rotvec=ROTVEC, data=np.zeros((2, 2)))
+    terrain = placed_shape("heightfield", [2.0, 1.0], at=[1.0, 2.0, 3.0], rotvec=ROTVEC, data=np.zeros((2, 2)))
     R, p = terrain.X_WG.R, terrain.X_WG.p
-    result = contacts_of_pair(sphere_terrain, shape("sphere", [0.1], at=p + R @ [0.3, 0.2, 0.4]), terrain)
+    result = contacts_of_pair(sphere_terrain, placed_shape("sphere", [0.1], at=p + R @ [0.3, 0.2, 0.4]), terrain)
     assert result.gap == pytest.approx([0.3]) and np.allclose(result.normal, R[:, 2])
     assert np.allclose(result.on_second, p + R @ [0.3, 0.2, 0.0])
 
@@ -85,5 +85,7 @@ def test_normals_of_a_rotated_terrain():
 def test_a_terrain_needs_a_grid():
     with pytest.raises(ValueError, match="at least two rows and two columns of heights, not 1 and 4"):
         contacts_of_pair(
-            sphere_terrain, shape("sphere", [0.1]), shape("heightfield", [1.0, 1.0], data=np.zeros((1, 4)))
+            sphere_terrain,
+            placed_shape("sphere", [0.1]),
+            placed_shape("heightfield", [1.0, 1.0], data=np.zeros((1, 4))),
         )

@@ -14,16 +14,16 @@ CASES = {
     "two links": (double_pendulum_problem, {}, Stage(window=0.3)),
     "two links, robust": (double_pendulum_problem, {}, Stage(window=0.3, loss="huber", loss_scale=2.0)),
     "two links, fixed initial states": (double_pendulum_problem, {}, Stage(window=0.3, initial_states="measured")),
-    "two links, bounds": (double_pendulum_problem, {"frees": TIGHT_BOUNDS}, Stage(window=0.3)),
+    "two links, bounds": (double_pendulum_problem, {"free_parameters": TIGHT_BOUNDS}, Stage(window=0.3)),
 }
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_no_worse_than_scipy(case):
     make, settings, stage = CASES[case]
-    fitted = make(noise=1e-3, **settings)
-    objective, _ = fitted.objective(stage)
-    point = objective.point(fitted.space.initial)
+    fit_problem = make(noise=1e-3, **settings)
+    objective, _ = fit_problem.objective(stage)
+    point = objective.point(fit_problem.space.initial)
     ours = run_solver(LBFGS(), objective, point)
     unknowns = Unknowns(objective)
     evaluations = 0
@@ -51,10 +51,10 @@ def test_no_worse_than_scipy(case):
 
 
 def test_costs_never_rise():
-    fitted = double_pendulum_problem()
-    objective, _ = fitted.objective(Stage(window=0.3))
+    fit_problem = double_pendulum_problem()
+    objective, _ = fit_problem.objective(Stage(window=0.3))
     solver, costs = LBFGS(), []
-    state = solver.init(objective, objective.point(fitted.space.initial))
+    state = solver.init(objective, objective.point(fit_problem.space.initial))
     while not solver.is_done(state):
         state = solver.step(objective, state)
         costs.append(state.cost[0])

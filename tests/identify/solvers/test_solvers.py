@@ -15,14 +15,14 @@ from hybridsim.params.free import Free
 from hybridsim.robots import double_pendulum
 from hybridsim.taps.blueprint import Blueprint, Graft
 from support.fit_problems import (
-    DOUBLE,
-    DOUBLE_STARTS,
+    DOUBLE_PENDULUM_CHANNELS,
     DT,
+    INITIAL_COORDINATES,
     TIGHT_BOUNDS,
+    build_fit_problem,
     double_pendulum_problem,
     objective_at_true_states,
     pendulum_problem,
-    problem,
     run_solver,
     simulate_recording,
 )
@@ -30,7 +30,7 @@ from support.fit_problems import (
 SOLVERS = {
     "lm": LevenbergMarquardt(),
     "lbfgs": LBFGS(),
-    "adam": Adam(max_steps=400, learning_rate=0.03, batch=2),
+    "adam": Adam(max_steps=400, learning_rate=0.03, batch_size=2),
 }
 TOLERANCE = {"lm": 1e-8, "lbfgs": 1e-6, "adam": 2e-2}
 """Relative errors of parameters from data without noise; Adam converges slowly."""
@@ -44,65 +44,70 @@ def solver(request):
 
 
 @pytest.fixture(scope="module")
-def one_link():
+def one_link_problem():
     return pendulum_problem()
 
 
 @pytest.fixture(scope="module")
-def two_links():
+def two_link_problem():
     return double_pendulum_problem()
 
 
 @pytest.fixture(scope="module")
-def grafted():
-    """Two joints with unmodelled damping, and a network of their velocities that learns it."""
+def grafted_problem():
+    """Problem of two joints with unmodelled damping, and a network of their velocities that learns it."""
     true = Simulator(double_pendulum(damping=0.1), dt=DT)
-    runs = [simulate_recording(true, q, steps=60, channels=DOUBLE, name=f"run{k}") for k, q in enumerate(DOUBLE_STARTS)]
+    runs = [
+        simulate_recording(true, q, steps=60, channels=DOUBLE_PENDULUM_CHANNELS, name=f"run{k}")
+        for k, q in enumerate(INITIAL_COORDINATES)
+    ]
     graft = Graft("joint.tau", ["joint.qd"], MLP(1, 1, hidden=(3,), seed=1), per="element")
     sim = Simulator(double_pendulum(), dt=DT, blueprint=Blueprint(graft))
-    return problem(sim, DOUBLE, [Free("graft[0]")], runs)
+    return build_fit_problem(sim, DOUBLE_PENDULUM_CHANNELS, [Free("graft[0]")], runs)
 
 
-def test_the_damping_of_a_pendulum(one_link, solver):
-    objective = objective_at_true_states(one_link, Stage(window=0.4, initial_states=INITIAL_STATES[solver.name]))
-    state = run_solver(solver, objective, objective.point(one_link.space.initial))
-    found = one_link.space.values(state.point.theta[0])
+def test_the_damping_of_a_pendulum(one_link_problem, solver):
+    stage = Stage(window=0.4, initial_states=INITIAL_STATES[solver.name])
+    objective = objective_at_true_states(one_link_problem, stage)
+    state = run_solver(solver, objective, objective.point(one_link_problem.space.initial))
+    found = one_link_problem.space.values(state.point.theta[0])
     assert found["joint.damping[joint0]"] == pytest.approx(0.1, rel=TOLERANCE[solver.name])
 
 
-def test_damping_and_mass_of_a_double_pendulum(two_links, solver):
-    objective = objective_at_true_states(two_links, Stage(window=0.3, initial_states=INITIAL_STATES[solver.name]))
-    state = run_solver(solver, objective, objective.point(two_links.space.initial))
-    found = list(two_links.space.values(state.point.theta[0]).values())
+def test_damping_and_mass_of_a_double_pendulum(two_link_problem, solver):
+    stage = Stage(window=0.3, initial_states=INITIAL_STATES[solver.name])
+    objective = objective_at_true_states(two_link_problem, stage)
+    state = run_solver(solver, objective, objective.point(two_link_problem.space.initial))
+    found = list(two_link_problem.space.values(state.point.theta[0]).values())
     # damping is weakly identifiable within 0.3 s: its error is relative to the bounds
     np.testing.assert_allclose(found, [0.05, 0.02, 0.7], rtol=TOLERANCE[solver.name], atol=TOLERANCE[solver.name])
 
 
-def test_a_grafted_network(grafted, solver):
-    objective, _ = grafted.objective(Stage(window=0.3, initial_states="near"))
-    state = run_solver(solver, objective, objective.point(grafted.space.initial), max_steps=200)
-    before = objective.cost(objective.point(grafted.space.initial))
+def test_a_grafted_network(grafted_problem, solver):
+    objective, _ = grafted_problem.objective(Stage(window=0.3, initial_states="prior"))
+    state = run_solver(solver, objective, objective.point(grafted_problem.space.initial), max_steps=200)
+    before = objective.cost(objective.point(grafted_problem.space.initial))
     assert state.cost[0] < 0.03 * before[0]
     np.testing.assert_allclose(state.cost, objective.cost(state.point), rtol=1e-9)
 
 
 def test_the_result_is_the_minimum_within_the_bounds(solver):
-    bounded = double_pendulum_problem(TIGHT_BOUNDS)
-    objective = objective_at_true_states(bounded, Stage(window=0.3, initial_states="measured"))
-    theta = run_solver(solver, objective, objective.point(bounded.space.initial)).point.theta
-    space = bounded.space
+    bounded_problem = double_pendulum_problem(TIGHT_BOUNDS)
+    objective = objective_at_true_states(bounded_problem, Stage(window=0.3, initial_states="measured"))
+    theta = run_solver(solver, objective, objective.point(bounded_problem.space.initial)).point.theta
+    space = bounded_problem.space
     # the true damping of the second joint is below its bounds, and that of the first one compensates
     np.testing.assert_array_equal(theta[0, :2], space.lower[:2])
-    slopes = objective.gradient(objective.point(theta)).theta[0]
+    gradient = objective.gradient(objective.point(theta)).theta[0]
     curvature = np.sqrt(np.diagonal(objective.normal_equations(objective.point(theta))[1].A[0]))
-    assert (slopes[:2] > 0.0).all()
-    assert np.abs(slopes[2] / curvature[2]) < TOLERANCE[solver.name] * curvature[2] * theta[0, 2]
+    assert (gradient[:2] > 0.0).all()
+    assert np.abs(gradient[2] / curvature[2]) < TOLERANCE[solver.name] * curvature[2] * theta[0, 2]
 
 
-def test_parallel_problems_are_bit_identical_to_single_ones(two_links, solver):
-    objective, _ = two_links.objective(Stage(window=0.3))
+def test_parallel_problems_are_bit_identical_to_single_ones(two_link_problem, solver):
+    objective, _ = two_link_problem.objective(Stage(window=0.3))
     random = np.random.default_rng(5)
-    thetas = two_links.space.initial + np.abs(0.2 * random.standard_normal((4, 3)))
+    thetas = two_link_problem.space.initial + np.abs(0.2 * random.standard_normal((4, 3)))
     together = run_solver(solver, objective, objective.point(thetas), max_steps=40)
     for p in range(4):
         alone = run_solver(solver, objective, objective.point(thetas[p]), max_steps=40)
@@ -112,8 +117,8 @@ def test_parallel_problems_are_bit_identical_to_single_ones(two_links, solver):
 
 
 def test_a_diverging_problem_does_not_disturb_the_others(solver):
-    wild = pendulum_problem([Free("joint.damping[*]")])
-    objective, _ = wild.objective(Stage(window=0.4))
+    diverging_problem = pendulum_problem([Free("joint.damping[*]")])
+    objective, _ = diverging_problem.objective(Stage(window=0.4))
     start = np.array([[0.5], [1e6]])
     state = run_solver(solver, objective, objective.point(start), max_steps=5)
     assert state.termination[1] == Termination.DIVERGED and state.point.theta[1, 0] == 1e6
@@ -121,43 +126,43 @@ def test_a_diverging_problem_does_not_disturb_the_others(solver):
     assert alone.cost[0] == state.cost[0]
 
 
-def test_out_of_steps(two_links):
-    objective, _ = two_links.objective(Stage(window=0.3))
+def test_the_termination_is_out_of_steps(two_link_problem):
+    objective, _ = two_link_problem.objective(Stage(window=0.3))
     for solver in (LevenbergMarquardt(max_steps=2), LBFGS(max_steps=2), Adam(max_steps=2)):
-        state = run_solver(solver, objective, objective.point(two_links.space.initial))
+        state = run_solver(solver, objective, objective.point(two_link_problem.space.initial))
         assert state.termination[0] == Termination.OUT_OF_STEPS and int(state.steps) == 2
 
 
 @pytest.mark.parametrize("solver", [LevenbergMarquardt(), LBFGS()], ids=["lm", "lbfgs"])
-def test_flat_where_a_bound_holds_back(solver):
-    held = pendulum_problem([Free("joint.damping[*]", bounds=(0.2, 1), initial=0.2)])
-    objective, _ = held.objective(Stage(window=0.4, initial_states="measured"))
-    state = solver.init(objective, objective.point(held.space.initial))
-    assert state.termination[0] == Termination.FLAT and Termination.FLAT.has_converged
+def test_the_termination_is_flat_where_only_a_bound_prevents_a_decrease(solver):
+    bounded_problem = pendulum_problem([Free("joint.damping[*]", bounds=(0.2, 1), initial=0.2)])
+    objective, _ = bounded_problem.objective(Stage(window=0.4, initial_states="measured"))
+    state = solver.init(objective, objective.point(bounded_problem.space.initial))
+    assert state.termination[0] == Termination.STATIONARY and Termination.STATIONARY.has_converged
 
 
 @pytest.mark.parametrize("solver", [LevenbergMarquardt(), LBFGS()], ids=["lm", "lbfgs"])
-def test_stuck_where_no_step_decreases_the_objective(one_link, solver, monkeypatch):
-    objective, _ = one_link.objective(Stage(window=0.4))
-    state = solver.init(objective, objective.point(one_link.space.initial))
-    cost, slopes = objective.cost, objective.gradient
+def test_the_termination_is_stuck_where_no_step_decreases_the_objective(one_link_problem, solver, monkeypatch):
+    objective, _ = one_link_problem.objective(Stage(window=0.4))
+    state = solver.init(objective, objective.point(one_link_problem.space.initial))
+    cost, gradient = objective.cost, objective.gradient
     monkeypatch.setattr(objective, "cost", lambda point: cost(point) + 1e9)
-    monkeypatch.setattr(objective, "gradient", lambda point: (found := slopes(point))._replace(cost=found.cost + 1e9))
+    monkeypatch.setattr(objective, "gradient", lambda point: (found := gradient(point))._replace(cost=found.cost + 1e9))
     while not solver.is_done(state):
         state = solver.step(objective, state)
     assert state.termination[0] == Termination.STUCK and not Termination.STUCK.has_converged
-    assert (state.point.theta[0] == one_link.space.initial).all()
+    assert (state.point.theta[0] == one_link_problem.space.initial).all()
 
 
-def test_steps_into_divergence_are_rejected(one_link, monkeypatch):
+def test_steps_into_divergence_are_rejected(one_link_problem, monkeypatch):
     # the objective is infinite beyond a damping of 0.15; the minimum is at 0.1
-    objective = objective_at_true_states(one_link, Stage(window=0.4, initial_states="measured"))
-    cost, slopes = objective.cost, objective.gradient
-    limit = 1.5 * one_link.space.upper[0] * 0.1
+    objective = objective_at_true_states(one_link_problem, Stage(window=0.4, initial_states="measured"))
+    cost, unmodified_gradient = objective.cost, objective.gradient
+    limit = 1.5 * one_link_problem.space.upper[0] * 0.1
     monkeypatch.setattr(objective, "cost", lambda p: np.where(p.theta[:, 0] > limit, np.inf, cost(p)))
 
     def gradient(point: Point, windows=None):
-        found = slopes(point, windows)
+        found = unmodified_gradient(point, windows)
         diverged = point.theta[:, 0] > limit
         return found._replace(
             cost=np.where(diverged, np.inf, found.cost), theta=np.where(diverged[:, None], np.nan, found.theta)
@@ -165,8 +170,8 @@ def test_steps_into_divergence_are_rejected(one_link, monkeypatch):
 
     monkeypatch.setattr(objective, "gradient", gradient)
     for solver in SOLVERS.values():
-        state = run_solver(solver, objective, objective.point(one_link.space.initial))
-        found = one_link.space.values(state.point.theta[0])["joint.damping[joint0]"]
+        state = run_solver(solver, objective, objective.point(one_link_problem.space.initial))
+        found = one_link_problem.space.values(state.point.theta[0])["joint.damping[joint0]"]
         assert found == pytest.approx(0.1, rel=TOLERANCE[solver.name])
 
 

@@ -71,41 +71,41 @@ def test_axis_anchor_and_placement(arm_mjcf):
 
 def test_placement_with_ref_frames_and_other_orientations(arm_mjcf):
     model = load(arm_mjcf)
-    turn = np.array([[0.36, 0.48, -0.8], [-0.8, 0.6, 0.0], [0.48, 0.64, 0.6]])
-    new = with_entry(model, lambda m: m.joint.placement.R, body_index(model, "wrist"), turn)
+    rotation = np.array([[0.36, 0.48, -0.8], [-0.8, 0.6, 0.0], [0.48, 0.64, 0.6]])
+    new = with_entry(model, lambda m: m.joint.placement.R, body_index(model, "wrist"), rotation)
     new = with_entry(new, lambda m: m.joint.placement.p, body_index(model, "wrist"), [0.5, 0.6, 0.7])
-    new = with_entry(new, lambda m: m.joint.placement.R, body_index(model, "base"), turn)
+    new = with_entry(new, lambda m: m.joint.placement.R, body_index(model, "base"), rotation)
     new = with_entry(new, lambda m: m.joint.placement.p, body_index(model, "finger"), [0.5, 0.6, 0.7])
-    but = (".joint.placement.R", ".joint.placement.p")
-    _, _, new_lines = mjcf_round_trip(arm_mjcf, new, 1e-14, but)
+    rounded = (".joint.placement.R", ".joint.placement.p")
+    _, _, new_lines = mjcf_round_trip(arm_mjcf, new, 1e-14, rounded)
     text = b"\n".join(new_lines).decode()
     assert "xyaxes" not in text and 'euler="30 0 0"' not in text
     # the file places a finger in the tool, which was merged into the wrist
     assert 'name="finger" pos="0.5 0.6 0.6' in text
     # a new axis of a joint with `ref` changes the pose in the file
     new = with_entry(model, lambda m: m.joint.axis, body_index(model, "base"), [0.0, 0.6, 0.8])
-    mjcf_round_trip(arm_mjcf, new, 1e-14, (*but, ".joint.axis"))
+    mjcf_round_trip(arm_mjcf, new, 1e-14, (*rounded, ".joint.axis"))
 
 
-def actuator(model, name: str) -> int:
+def actuator_index(model, name: str) -> int:
     return model.actuator.names.index(name)
 
 
 def test_other_values_of_gear_are_preserved(arm_mjcf):
     model = load(arm_mjcf)
-    new = with_entry(model, lambda m: m.actuator.gear, actuator(model, "motor"), 1 / 3)
+    new = with_entry(model, lambda m: m.actuator.gear, actuator_index(model, "motor"), 1 / 3)
     before, after = changed_line(*mjcf_round_trip(arm_mjcf, new)[1:])
     assert after == before.replace("50 0", f"{1 / 3!r} 0")
 
 
 def test_gains_of_every_actuator_type(arm_mjcf):
     model = load(arm_mjcf)
-    new = with_entry(model, lambda m: m.actuator.gain, actuator(model, "servo"), 25.5)
-    new = with_entry(new, lambda m: m.actuator.bias, actuator(model, "servo"), [0, -25.5, -1 / 3])
-    new = with_entry(new, lambda m: m.actuator.gain, actuator(model, "drive"), 5.5)
-    new = with_entry(new, lambda m: m.actuator.bias, actuator(model, "drive"), [0, 0, -5.5])
-    new = with_entry(new, lambda m: m.actuator.gain, actuator(model, "any"), 6.5)
-    new = with_entry(new, lambda m: m.actuator.bias, actuator(model, "any"), [1, 1 / 7, 3])
+    new = with_entry(model, lambda m: m.actuator.gain, actuator_index(model, "servo"), 25.5)
+    new = with_entry(new, lambda m: m.actuator.bias, actuator_index(model, "servo"), [0, -25.5, -1 / 3])
+    new = with_entry(new, lambda m: m.actuator.gain, actuator_index(model, "drive"), 5.5)
+    new = with_entry(new, lambda m: m.actuator.bias, actuator_index(model, "drive"), [0, 0, -5.5])
+    new = with_entry(new, lambda m: m.actuator.gain, actuator_index(model, "any"), 6.5)
+    new = with_entry(new, lambda m: m.actuator.bias, actuator_index(model, "any"), [1, 1 / 7, 3])
     changes, _, new_lines = mjcf_round_trip(arm_mjcf, new)
     text = b"\n".join(new_lines).decode()
     assert f'kp="25.5" kv="{1 / 3!r}"' in text
@@ -115,7 +115,7 @@ def test_gains_of_every_actuator_type(arm_mjcf):
 
 def test_a_motor_has_no_gain(arm_mjcf):
     model = load(arm_mjcf)
-    new = with_entry(model, lambda m: m.actuator.gain, actuator(model, "motor"), 2.0)
+    new = with_entry(model, lambda m: m.actuator.gain, actuator_index(model, "motor"), 2.0)
     with pytest.raises(ModelError, match=r"<motor> does not support gain .* of actuator 'motor'") as caught:
         export_mjcf(arm_mjcf, new, arm_mjcf.with_name("no.xml"))
     assert (
@@ -125,11 +125,11 @@ def test_a_motor_has_no_gain(arm_mjcf):
 
 def test_actuator_ranges(arm_mjcf):
     model = load(arm_mjcf)
-    new = with_entry(model, lambda m: m.actuator.control_upper, actuator(model, "motor"), 1.5)
+    new = with_entry(model, lambda m: m.actuator.control_upper, actuator_index(model, "motor"), 1.5)
     for field, value in (("force_lower", -np.inf), ("force_upper", np.inf)):
-        new = with_entry(new, lambda m, f=field: getattr(m.actuator, f), actuator(model, "drive"), value)
+        new = with_entry(new, lambda m, f=field: getattr(m.actuator, f), actuator_index(model, "drive"), value)
     for field, value in (("force_lower", -2.0), ("force_upper", 2.5)):
-        new = with_entry(new, lambda m, f=field: getattr(m.actuator, f), actuator(model, "any"), value)
+        new = with_entry(new, lambda m, f=field: getattr(m.actuator, f), actuator_index(model, "any"), value)
     changes, *_ = mjcf_round_trip(arm_mjcf, new)
     assert [c.parameter for c in changes] == ["ctrlrange", "forcerange", "forcerange"]
 

@@ -197,7 +197,7 @@ def test_models_with_inertias_from_shapes_or_a_total_mass(file, tmp_path):
     for part in ("common", "dog_assets", "skins"):
         if path.with_name(part).exists():
             (tmp_path / part).symlink_to(path.with_name(part))
-    assert_same(load(out, allowed=[path.parent]), new, rtol=1e-11, atol=1e-14, rounded=None)
+    assert_same(load(out, allowed_folders=[path.parent]), new, rtol=1e-11, atol=1e-14, rounded=None)
 
 
 @pytest.mark.parametrize("name", ["humanoid", "walker", "quadruped", "stacker"])
@@ -206,14 +206,14 @@ def test_real_models(name, tmp_path):
     model = load(path)
     out = tmp_path / f"{name}.xml"
     last = model.nb - 1
-    driven = next(i for i in reversed(range(model.nv)) if "ball_root" not in model.topology.dof_names[i])
+    dof = next(i for i in reversed(range(model.nv)) if "ball_root" not in model.topology.dof_names[i])
     new = with_entry(model, lambda m: m.body.mass, last, model.body.mass[last] * 1.05)
-    new = with_entry(new, lambda m: m.joint.damping, driven, 1 / 7)
+    new = with_entry(new, lambda m: m.joint.damping, dof, 1 / 7)
     with pytest.warns(ModelWarning, match="copy these files as well"):
         changes = export_mjcf(path, new, out)
     assert len({change.element for change in changes}) == 2
     (tmp_path / "common").symlink_to(path.with_name("common"))
-    again = load(out, allowed=[path.parent])
+    again = load(out, allowed_folders=[path.parent])
     assert_same(again, new, rtol=1e-14, atol=1e-14, rounded=INERTIAL)
     kept = set(out.read_bytes().splitlines())
     assert sum(line not in kept for line in path.read_bytes().splitlines()) == 1

@@ -30,9 +30,20 @@ def test_changes_in_copies_and_other_files_are_rejected(tmp_path, arm_mjcf):
     main.write_text('<mujoco><worldbody><include file="part.xml"/></worldbody></mujoco>')
     model = load(main)
     with pytest.raises(
-        ModelError, match=r"part.xml:2: error: cannot write changed inertia of body 'b': it is defined in another file"
+        ModelError,
+        match=r"part.xml:2: error: cannot write the change to the inertia of body 'b': it is defined in another file",
     ):
         export_mjcf(main, with_entry(model, lambda m: m.body.mass, 0, 9.0), tmp_path / "no.xml")
+
+
+def test_a_change_to_an_actuator_in_another_file_is_rejected(tmp_path):
+    (tmp_path / "part.xml").write_text('<mujoco><actuator><motor name="m" joint="j"/></actuator></mujoco>')
+    main = tmp_path / "main.xml"
+    body = '<body><joint name="j"/><geom size=".1"/></body>'
+    main.write_text(f'<mujoco><worldbody>{body}</worldbody><include file="part.xml"/></mujoco>')
+    new = with_entry(load(main), lambda m: m.actuator.gear, 0, 2.0)
+    with pytest.raises(ModelError, match="cannot write the change to the parameters of actuator 'm': it is defined in"):
+        export_mjcf(main, new, tmp_path / "no.xml")
 
 
 def test_a_compiler_setting_that_overrides_the_change_is_detected(tmp_path):

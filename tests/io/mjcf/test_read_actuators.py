@@ -1,7 +1,7 @@
 """MJCF actuators: the same forces as in MuJoCo, or omitted with a warning."""
 
 from support.mjcf_files import load, world, write
-from support.mujoco_reading import assert_same_actuation, read_both
+from support.mujoco_import import assert_same_actuation, import_both
 
 ACTUATED = """<body name="a"><joint name="h" actuatorfrcrange="-50 50"/><geom size=".1"/>
   <body name="b" pos="1 0 0"><joint name="s" type="slide" axis="1 0 0"/><geom size=".1"/></body>
@@ -25,9 +25,9 @@ def test_actuator_force_laws(tmp_path):
             </actuator>""",
         ),
     )
-    reading = read_both(path)
-    assert reading.merged.actuator.names == ("m", "p", "d", "actuator3", "g", "free")
-    assert_same_actuation(reading)
+    imported = import_both(path)
+    assert imported.merged.actuator.names == ("m", "p", "d", "actuator3", "g", "free")
+    assert_same_actuation(imported)
 
 
 def test_unsupported_actuators_are_omitted_with_name_and_line(tmp_path):

@@ -26,8 +26,8 @@ def test_inertia_values_of_the_file_are_preserved_exactly(tmp_path):
     model, _ = load(path)
     np.testing.assert_array_equal(model.body.inertia[0], [float(x) for x in full.split()])
     R = Rotation.from_euler("XYZ", [10, 20, 30], degrees=True).as_matrix()
-    turned = R @ np.diag([0.1, 0.2, 0.25]) @ R.T
-    np.testing.assert_allclose(model.body.inertia[1], turned[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]], atol=1e-15)
+    rotated = R @ np.diag([0.1, 0.2, 0.25]) @ R.T
+    np.testing.assert_allclose(model.body.inertia[1], rotated[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]], atol=1e-15)
     np.testing.assert_allclose(model.body.inertia[2, :3], [0.13, 0.1, 0.05])
 
 

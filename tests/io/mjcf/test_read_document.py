@@ -103,7 +103,7 @@ def test_allowed_folders_and_missing_files(tmp_path):
     (tmp_path / "robot").mkdir()
     text = world('<body><joint/><geom size=".1"/></body>', '<include file="../elsewhere/common.xml"/>')
     path = write(tmp_path / "robot", text)
-    spec, _ = read_mjcf(path, allowed=[tmp_path / "elsewhere"])
+    spec, _ = read_mjcf(path, allowed_folders=[tmp_path / "elsewhere"])
     assert spec.timestep == 0.5
     write(tmp_path / "robot", '<mujoco>\n<include file="no.xml"/>\n<include file="nope.xml"/></mujoco>')
     assert [(p.code, p.line) for p in read_errors(path)] == [("mesh.missing", 2), ("mesh.missing", 3)]

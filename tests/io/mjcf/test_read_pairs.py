@@ -22,8 +22,8 @@ SCENE = """<mujoco model="m">
 <pair geom1="f" geom2="a" {pair}/>
 </contact>
 </mujoco>"""
-SLIPPERY = '<default><default class="s"><pair friction=".3 .3" condim="1"/></default></default>'
-RUBBING = '<default><pair friction=".3 .3"/></default>'
+FRICTIONLESS_CLASS = '<default><default class="s"><pair friction=".3 .3" condim="1"/></default></default>'
+DEFAULT_FRICTION = '<default><pair friction=".3 .3"/></default>'
 
 
 def scene(folder, pair: str = "", before: str = "", shape: str = ""):
@@ -39,9 +39,9 @@ def scene(folder, pair: str = "", before: str = "", shape: str = ""):
         ("", "", "", 1.0),
         ("", "", 'condim="1"', 1.0),
         ('friction=".2 .2" condim="1"', "", "", 0.0),
-        ("", RUBBING, "", 0.3),
-        ('class="s"', SLIPPERY, "", 0.0),
-        ('class="s" condim="3"', SLIPPERY, "", 0.3),
+        ("", DEFAULT_FRICTION, "", 0.3),
+        ('class="s"', FRICTIONLESS_CLASS, "", 0.0),
+        ('class="s" condim="3"', FRICTIONLESS_CLASS, "", 0.3),
     ],
 )
 def test_friction_is_that_of_mujoco(tmp_path, pair, before, shape, expected):
@@ -60,13 +60,18 @@ def test_friction_is_that_of_mujoco(tmp_path, pair, before, shape, expected):
 @pytest.mark.parametrize(
     ("pair", "shape", "code", "part"),
     [
-        ('friction=".2"', "", "unsupported.pair.surface", "between the two tangents; the first value is used for both"),
+        (
+            'friction=".2"',
+            "",
+            "unsupported.pair.surface",
+            "pairs 'f|a' differs between the two tangents; the first value",
+        ),
         ('friction=".2 .1" condim="1"', "", "", ""),
         (
             'friction=".2 .2"/><pair geom1="a" geom2="f" friction=".4 .4"',
             "",
             "unsupported.pair.surface",
-            "once; the last definition",
+            "pairs 'f|a' are defined more than once; the last definition",
         ),
         ("", 'solref=".1 1"', "unsupported.pair.surface", "those of the geoms are used; MuJoCo uses its defaults"),
         ('solref=".2 1"', 'solref=".1 1"', "unsupported.pair.contact", "solref='.2 1' of <pair>"),
@@ -95,9 +100,9 @@ def test_pairs_of_unsupported_shapes_are_omitted(tmp_path):
         ("", "", ['friction="0.4 0.4"']),
         ('friction=".2 .2 .01"', "", ['friction="0.4 0.4 .01"']),
         ('friction=".2 .1"', "", ['friction="0.4 .1"']),
-        ("", RUBBING, ['friction="0.4 0.4"']),
+        ("", DEFAULT_FRICTION, ['friction="0.4 0.4"']),
         ('friction=".2 .2" condim="1"', "", ['friction="0.4 0.4"', 'condim="3"']),
-        ('class="s"', SLIPPERY, ['friction="0.4 0.4"', 'condim="3"']),
+        ('class="s"', FRICTIONLESS_CLASS, ['friction="0.4 0.4"', 'condim="3"']),
     ],
 )
 def test_changed_friction_is_written_back(tmp_path, pair, before, parts):

@@ -4,14 +4,14 @@ import mujoco
 import numpy as np
 import pytest
 
-from hybridsim.model.joints import JointType
-from support.mujoco_reading import (
-    Reading,
+from hybridsim.model.joints import ElementaryJointType
+from support.mujoco_import import (
+    BothImports,
     assert_same_actuation,
     assert_same_kinematics,
     body_name,
+    import_both,
     joint_name,
-    read_both,
 )
 from support.real_models import BULLET_MJCF, SUITE, bullet_file, suite_file
 
@@ -20,21 +20,21 @@ FILES |= {f"bullet-{name}": (bullet_file, f"mjcf/{name}.xml") for name in BULLET
 
 
 @pytest.fixture(scope="module", params=FILES)
-def reading(request) -> Reading:
+def imported(request) -> BothImports:
     find, name = FILES[request.param]
-    return read_both(find(name))
+    return import_both(find(name))
 
 
-def test_real_models_have_the_same_kinematics_masses_and_names(reading):
-    assert_same_kinematics(reading)
-    m, model, merged = reading.mujoco, reading.model, reading.merged
+def test_real_models_have_the_same_kinematics_masses_and_names(imported):
+    assert_same_kinematics(imported)
+    m, model, merged = imported.mujoco, imported.model, imported.merged
     joint_names = [joint_name(m, j) for j in range(m.njnt)]
     assert [n for n in model.topology.joint_names if not n.endswith("_fixed")] == joint_names
     assert [n for n in model.topology.body_names if ":" not in n] == [body_name(m, b) for b in range(1, m.nbody)]
     np.testing.assert_allclose(model.body.mass.sum(), m.body_mass.sum(), rtol=1e-14)
     moving = m.body_weldid != 0
     np.testing.assert_allclose(merged.body.mass.sum(), m.body_mass[moving].sum(), rtol=1e-13)
-    kinds = {0: JointType.FREE, 1: JointType.SPHERICAL, 2: JointType.PRISMATIC, 3: JointType.REVOLUTE}
+    kinds = [ElementaryJointType(name) for name in ("free", "spherical", "prismatic", "revolute")]
     for name, kind in zip(model.topology.joint_names, model.topology.joint_types, strict=True):
         if name in joint_names:
             assert kind is kinds[int(m.jnt_type[joint_names.index(name)])]
@@ -50,8 +50,8 @@ def test_real_models_have_the_same_kinematics_masses_and_names(reading):
     np.testing.assert_array_equal(model.home, m.qpos0)
 
 
-def test_real_models_have_the_same_joint_parameters_and_actuators(reading):
-    m, model, problems = reading.mujoco, reading.merged, reading.problems
+def test_real_models_have_the_same_joint_parameters_and_actuators(imported):
+    m, model, problems = imported.mujoco, imported.merged, imported.problems
     off = m.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
     np.testing.assert_array_equal(model.joint.damping, m.dof_damping)
     np.testing.assert_array_equal(model.joint.armature, m.dof_armature)
@@ -65,7 +65,7 @@ def test_real_models_have_the_same_joint_parameters_and_actuators(reading):
     np.testing.assert_array_equal(model.joint.upper[dofs], np.where(limited, m.jnt_range[hinges, 1], np.inf))
     np.testing.assert_array_equal(model.joint.stiffness[dofs], m.jnt_stiffness[hinges])
     np.testing.assert_array_equal(model.joint.rest[coordinates], m.qpos_spring[m.jnt_qposadr[hinges]])
-    assert_same_actuation(reading)
+    assert_same_actuation(imported)
     left_out = [p for p in problems if p.code == "unsupported.actuator"]
     assert model.nu + len(left_out) == m.nu
     assert all(p.line > 0 and p.file for p in problems if p.code.startswith("unsupported"))

@@ -23,7 +23,7 @@ def surface(folder, attributes: str, before: str = "") -> tuple[float, float, in
     return geometry.recovery_time[0], geometry.softness[0], geometry.infos[0].priority, [p.code for p in problems]
 
 
-def test_defaults_are_defaults(tmp_path):
+def test_a_geom_without_attributes_has_the_default_surface(tmp_path):
     assert surface(tmp_path, "") == (DEFAULT_RECOVERY_TIME, DEFAULT_SOFTNESS, 0, [])
 
 
@@ -54,7 +54,8 @@ def test_forms_of_solref(tmp_path, text, time, codes):
 def test_one_report_with_all_names_for_unsupported_solref(tmp_path):
     balls = "\n".join(f'<body><joint/><geom name="g{k}" size=".1" solref=".1 {k}"/></body>' for k in (1, 2, 3))
     _, (problem,) = load(write(tmp_path, world(balls)))
-    assert problem.line == 5 and problem.message.endswith("'g2', 'g3'") and problem.fix
+    assert problem.line == 5 and problem.message.startswith("solref of geoms 'g2', 'g3' has a damping ratio")
+    assert problem.fix
 
 
 def test_softness_is_clipped(tmp_path):
@@ -112,7 +113,7 @@ def test_height_field_heights(tmp_path):
     geometry = model.geometry
     assert geometry.infos[0].shape is Shape.HEIGHTFIELD
     np.testing.assert_array_equal(geometry.size[0], [1.5, 2.0, 0.0])
-    heights = geometry.data[geometry.infos[0].data]
+    heights = geometry.data[geometry.infos[0].data_index]
     assert heights.shape == (4, 3) and (heights.min(), heights.max()) == (0.0, 0.5)
     m = mujoco.MjModel.from_xml_path(str(path))
     data = mujoco.MjData(m)

@@ -133,6 +133,6 @@ def test_meshes_elsewhere_are_noted(tmp_path):
     builder = box_on_a_hinge()
     builder.spec.geoms.append(GeomSpec("a", "box", Shape.MESH, np.ones(3), mesh_file=str(stl)))
     notes = write_mjcf(builder.build(), tmp_path / "out" / "m.xml")
-    assert len(notes) == 1 and notes[0].endswith("(--allowed): 'part.stl'")
+    assert len(notes) == 1 and notes[0].startswith("meshes are outside the folder of the written file ('part.stl'); ")
     assert inspect_model(tmp_path / "out" / "m.xml")[0] is None
-    assert inspect_model(tmp_path / "out" / "m.xml", allowed=[tmp_path])[0] is not None
+    assert inspect_model(tmp_path / "out" / "m.xml", allowed_folders=[tmp_path])[0] is not None

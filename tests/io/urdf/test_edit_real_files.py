@@ -13,7 +13,7 @@ from hybridsim.io.export import export
 from hybridsim.io.load import inspect_model
 from hybridsim.io.load_options import LoadOptions
 from hybridsim.model.assemble import assemble
-from hybridsim.model.joints import JointType
+from hybridsim.model.joints import ElementaryJointType
 from hybridsim.model.merge import merge_fixed_joints
 from hybridsim.model.model import Model
 from support.exported_models import assert_same, load, with_entry
@@ -61,41 +61,46 @@ def all_files() -> list[str]:
     return [name for name in names if not name.startswith("random_urdfs") or "/000." in name]
 
 
-WAYS = ({}, {"base": "free"}, {"lenient": "all"}, {"lenient": "all", "base": "free", "inertia": "from_geometry"})
-"""Ways to read a file, the least special first."""
+LOAD_OPTIONS = (
+    {},
+    {"base": "free"},
+    {"tolerate": "all"},
+    {"tolerate": "all", "base": "free", "inertia": "from_geometry"},
+)
+"""Load options to try, simplest first."""
 
 
-def with_other_numbers(model: Model, seed: int) -> Model:
-    """The model with all masses, inertias, dampings, frictions and placements a little different."""
+def with_perturbed_parameters(model: Model, seed: int) -> Model:
+    """The model with all masses, inertias, dampings, frictions and placements randomly perturbed by up to 5 %."""
     rng = np.random.default_rng(seed)
 
-    def varied(array):
+    def perturb(array):
         return np.asarray(array) * (1.0 + 0.05 * rng.uniform(-1.0, 1.0, np.shape(array)))
 
-    factor = varied(np.ones(model.nb))
-    is_free = np.array([kind is JointType.FREE for kind in model.topology.joint_types])
+    factor = perturb(np.ones(model.nb))
+    is_free = np.array([kind is ElementaryJointType.FREE for kind in model.topology.joint_types])
     # a root link has no joint in the file, and so no placement
-    placement = np.where(is_free[:, None], model.joint.placement.p, varied(model.joint.placement.p))
+    placement = np.where(is_free[:, None], model.joint.placement.p, perturb(model.joint.placement.p))
     return eqx.tree_at(
         lambda m: (m.body.mass, m.body.inertia, m.joint.damping, m.joint.friction, m.joint.placement.p),
         model,
         (
             model.body.mass * factor,
             model.body.inertia * factor[:, None],
-            varied(model.joint.damping),
-            varied(model.joint.friction),
+            perturb(model.joint.damping),
+            perturb(model.joint.friction),
             placement,
         ),
     )
 
 
 def assert_exported(file: Path, options: dict, out: Path) -> None:
-    """What is written, read as if it stood in the place of the file, is the model."""
+    """Check that the exported text, read at the path of the original file, gives the changed model."""
     model = load(file, **options)
-    wanted = with_other_numbers(model, seed=model.nb)
-    export(file, wanted, out, **options)
+    expected = with_perturbed_parameters(model, seed=model.nb)
+    export(file, expected, out, **options)
     spec, _ = read_parsed_urdf(file, xml.read(out)[1], LoadOptions(**options))
-    assert_same(assemble(merge_fixed_joints(spec)[0]), wanted, rtol=1e-12, atol=1e-14)
+    assert_same(assemble(merge_fixed_joints(spec)[0]), expected, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.filterwarnings("ignore:.*refers to meshes by relative paths:hybridsim.core.errors.ModelWarning")
@@ -110,7 +115,9 @@ def test_every_parameter_of_robots(tmp_path, name):
 @pytest.mark.parametrize("name", all_files())
 def test_every_file(tmp_path, name):
     file = bullet_file(name)
-    options = next((way for way in WAYS if inspect_model(file, **way)[0] is not None), None)
+    options = next(
+        (load_options for load_options in LOAD_OPTIONS if inspect_model(file, **load_options)[0] is not None), None
+    )
     if options is None:
         pytest.skip("the file cannot be used")
     assert_exported(file, options, tmp_path / "out.urdf")

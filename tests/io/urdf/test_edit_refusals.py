@@ -1,5 +1,7 @@
 """URDF export of unsupported or inconsistent values: reported by name, and nothing invalid is written."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -36,6 +38,21 @@ def test_model_of_another_file(arm_urdf, tmp_path):
         export(arm_urdf, load(other), tmp_path / "out.urdf")
 
 
+@pytest.mark.parametrize(
+    ("field", "part"),
+    [
+        ("parents", r"the parents of its bodies differ \('world' instead of '\w+'\)"),
+        ("masters", r"the joints that its joints mimic differ \(none instead of '\w+'\)"),
+    ],
+)
+def test_model_of_a_file_with_other_connections(arm_urdf, tmp_path, field, part):
+    model = load(arm_urdf)
+    none = tuple(-1 for _ in model.topology.parents)
+    other = replace(model, topology=replace(model.topology, **{field: none}))
+    with pytest.raises(ModelError, match=part):
+        export(arm_urdf, other, tmp_path / "out.urdf")
+
+
 def test_file_with_errors(arm_urdf):
     model = load(arm_urdf)
     arm_urdf.write_bytes(ARM_URDF.replace('value="0.5"', 'value="half"').encode())
@@ -61,41 +78,43 @@ def test_changes_that_urdf_does_not_support_are_listed(arm_urdf):
     }
 
 
-class TestLenience:
+class TestToleratedProblems:
     """An inertia in the file that violates the triangle inequality and is downgraded to a warning on import."""
 
-    ODD = ARM_URDF.replace('ixx="0.01" ixy="0" ixz="0" iyy="0.012" iyz="0" izz="0.005"', 'ixx="1" iyy="1" izz="2.5"')
+    INCONSISTENT = ARM_URDF.replace(
+        'ixx="0.01" ixy="0" ixz="0" iyy="0.012" iyz="0" izz="0.005"', 'ixx="1" iyy="1" izz="2.5"'
+    )
 
     @pytest.fixture
-    def odd(self, arm_urdf):
-        assert self.ODD != ARM_URDF
-        arm_urdf.write_bytes(self.ODD.encode())
+    def inconsistent_urdf(self, arm_urdf):
+        assert self.INCONSISTENT != ARM_URDF
+        arm_urdf.write_bytes(self.INCONSISTENT.encode())
         return arm_urdf
 
     @pytest.mark.parametrize("factor", [1.01, 0.5])
-    def test_a_violation_no_larger_than_in_the_file_is_written(self, odd, factor):
-        model = load(odd, lenient=["inertia.triangle"])
+    def test_a_violation_no_larger_than_in_the_file_is_written(self, inconsistent_urdf, factor):
+        model = load(inconsistent_urdf, tolerate=["inertia.triangle"])
         model = with_entry(model, lambda m: m.body.mass, HAND, 0.7)
         model = with_entry(model, lambda m: m.body.inertia, HAND, np.asarray(model.body.inertia[HAND]) * factor)
-        again, changes, _ = urdf_round_trip(odd, model, lenient=["inertia.triangle"])
+        again, changes, _ = urdf_round_trip(inconsistent_urdf, model, tolerate=["inertia.triangle"])
         assert_same(again, model, rtol=1e-14, atol=1e-15)
         assert len(changes) == 2
 
     @pytest.mark.parametrize("row", [HAND, LEFT], ids=["worse", "another link"])
-    def test_a_larger_violation_is_rejected(self, odd, row):
-        model = load(odd, lenient="all")
+    def test_a_larger_violation_is_rejected(self, inconsistent_urdf, row):
+        model = load(inconsistent_urdf, tolerate="all")
         model = with_entry(model, lambda m: m.body.inertia, row, (1, 1, 2.6, 0, 0, 0))
         with pytest.raises(ModelError, match=r"principal moments of body .* violate the triangle inequality") as caught:
-            urdf_round_trip(odd, model, lenient="all")
+            urdf_round_trip(inconsistent_urdf, model, tolerate="all")
         assert caught.value.problems[0].code == "export.inertial"
 
-    def test_without_lenience_the_file_is_rejected(self, odd):
+    def test_the_file_is_rejected_if_the_problem_is_not_tolerated(self, inconsistent_urdf):
         with pytest.raises(ModelError, match="I3 ≤ I1"):
-            urdf_round_trip(odd, load(odd, lenient="all"))
+            urdf_round_trip(inconsistent_urdf, load(inconsistent_urdf, tolerate="all"))
 
-    def test_codes_are_checked(self, odd):
+    def test_codes_are_checked(self, inconsistent_urdf):
         with pytest.raises(ModelError, match=r"did you mean 'inertia\.triangle'"):
-            urdf_round_trip(odd, load(odd, lenient="all"), lenient=["inertia.trinagle"])
+            urdf_round_trip(inconsistent_urdf, load(inconsistent_urdf, tolerate="all"), tolerate=["inertia.trinagle"])
 
 
 def test_relative_meshes_are_warned_about(arm_urdf, tmp_path):

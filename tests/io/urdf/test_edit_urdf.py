@@ -1,4 +1,4 @@
-"""URDF export: exactly the change comes back, and everything else in the file stays byte for byte."""
+"""URDF export: exactly the change is read back, and everything else in the file is preserved byte for byte."""
 
 import equinox as eqx
 import jax
@@ -118,7 +118,7 @@ def test_orientation_of_a_joint(arm_urdf):
     assert "xyz = '0  0.00 +.5'" in text
 
 
-def test_turned_inertial_frame(arm_urdf):
+def test_a_rotated_inertial_frame_is_preserved(arm_urdf):
     model = load(arm_urdf)
     model = with_entry(model, lambda m: m.body.inertia, HAND, np.array(model.body.inertia[HAND]) * 1.5)
     again, (change,), text = urdf_round_trip(arm_urdf, model)
@@ -126,14 +126,14 @@ def test_turned_inertial_frame(arm_urdf):
     assert change.parameter.startswith("inertia") and 'rpy="0 0.5 0"' in text
 
 
-def test_bounds_of_a_continuous_joint_make_it_revolute(arm_urdf):
+def test_limits_of_a_continuous_joint_make_it_revolute(arm_urdf):
     model = with_entry(load(arm_urdf), lambda m: m.joint.lower, 1, -0.5)
     again, _, text = urdf_round_trip(arm_urdf, model)
     assert_same(again, model)
     assert '<joint name="wrist" type="revolute">' in text
 
 
-def test_a_revolute_joint_without_bounds_becomes_continuous(arm_urdf):
+def test_a_revolute_joint_without_limits_becomes_continuous(arm_urdf):
     model = with_entry(load(arm_urdf), lambda m: m.joint.lower, 0, -np.inf)
     model = with_entry(model, lambda m: m.joint.upper, 0, np.inf)
     again, changes, text = urdf_round_trip(arm_urdf, model)
@@ -141,7 +141,7 @@ def test_a_revolute_joint_without_bounds_becomes_continuous(arm_urdf):
     assert '<joint name="shoulder" type="continuous">' in text and len(changes) == 2
 
 
-def test_no_limit_is_written_without_inf(arm_urdf):
+def test_an_infinite_limit_is_written_as_a_large_finite_value(arm_urdf):
     model = with_entry(load(arm_urdf), lambda m: m.joint.upper, 0, np.inf)
     model = with_entry(model, lambda m: m.joint.effort_limit, 0, np.inf)
     again, changes, text = urdf_round_trip(arm_urdf, model)
@@ -156,7 +156,7 @@ def test_overwriting_the_original(arm_urdf):
     assert arm_urdf.read_bytes().decode() == ARM_URDF.replace('"0.5"/>', '"0.75"/>')
 
 
-def test_an_inertia_from_geometry_is_written_whole(tmp_path):
+def test_an_inertia_from_geometry_is_written_in_full(tmp_path):
     file = tmp_path / "box.urdf"
     shape = '<collision><geometry><box size="0.1 0.2 0.3"/></geometry></collision>'
     text = (
@@ -219,8 +219,8 @@ class TestMergedLinks:
 
     def test_joint_below_a_merged_link(self, arm_urdf):
         model = load(arm_urdf)
-        moved = np.add(model.joint.placement.p[HAND], (0.01, 0.02, 0.03))
-        model = with_entry(model, lambda m: m.joint.placement.p, HAND, moved)
+        new_position = np.add(model.joint.placement.p[HAND], (0.01, 0.02, 0.03))
+        model = with_entry(model, lambda m: m.joint.placement.p, HAND, new_position)
         model = with_entry(model, lambda m: m.joint.placement.R, HAND, pose(np.zeros(3), (0.5, -0.3, 0.2)).R)
         again, changes, text = urdf_round_trip(arm_urdf, model)
         assert_same(again, model, atol=1e-15)

@@ -7,50 +7,52 @@ from support.urdf_changes import (
     INERTIAL,
     LINE_OF_END,
     VALID,
-    Case,
+    UrdfCase,
+    add_collision_mesh,
     apply_changes,
     assert_errors,
-    collision,
     read_urdf,
     write,
 )
 
 MESHES = {
-    "mesh from the network": Case([collision("http://example.org/a.stl")], [("mesh.scheme", 2, "local file")]),
-    "mesh without a name": Case([collision("")], [("attribute.missing", 2, "'filename'")]),
-    "mesh with a short scale": Case(
-        [('<link name="base"/>', collision("x.stl")[1].replace("/></g", ' scale="1 1"/></g'))],
+    "mesh from the network": UrdfCase(
+        [add_collision_mesh("http://example.org/a.stl")], [("mesh.scheme", 2, "local file")]
+    ),
+    "mesh without a name": UrdfCase([add_collision_mesh("")], [("attribute.missing", 2, "'filename'")]),
+    "mesh with a short scale": UrdfCase(
+        [('<link name="base"/>', add_collision_mesh("x.stl")[1].replace("/></g", ' scale="1 1"/></g'))],
         [("number.count", 2, "'scale'"), ("mesh.missing", 2, "x.stl")],
     ),
-    "shape without geometry": Case(
+    "shape without geometry": UrdfCase(
         [('<link name="base"/>', '<link name="base"><collision/></link>')],
         [("geometry.missing", 2, "no shape")],
     ),
-    "negative size": Case(
-        [('<link name="base"/>', collision("")[1].replace('<mesh filename=""/>', '<box size="1 -1 1"/>'))],
+    "negative size": UrdfCase(
+        [('<link name="base"/>', add_collision_mesh("")[1].replace('<mesh filename=""/>', '<box size="1 -1 1"/>'))],
         [("geom.size", 2, "sizes must be finite and non-negative")],
     ),
 }
 
 MIMICS = {
-    "mimics in a circle": Case(
+    "cyclic mimics": UrdfCase(
         [
             ('<axis xyz="0 1 0"/>\n  </joint>', '<mimic joint="shoulder"/>\n  </joint>'),
             ('velocity="5"/>', 'velocity="5"/><mimic joint="elbow"/>'),
         ],
         [("mimic.cycle", 8, "'shoulder' → 'elbow' → 'shoulder'")],
     ),
-    "mimic without a joint": Case(
+    "mimic without a joint": UrdfCase(
         [('<axis xyz="0 1 0"/>\n  </joint>', "<mimic/>\n  </joint>")], [("attribute.missing", 21, "'joint'")]
     ),
 }
 
 TREES = {
-    "loop without a root": Case(
+    "loop without a root": UrdfCase(
         [(END, '<joint name="j3" type="fixed"><parent link="lower"/><child link="base"/></joint>' + END)],
         [("tree.loop", 3, "'base' → 'upper' → 'lower' → 'base'")],
     ),
-    "two roots": Case(
+    "two roots": UrdfCase(
         [
             (
                 END,
@@ -60,43 +62,43 @@ TREES = {
         ],
         [("tree.roots", LINE_OF_END, "link 'island' with 1 descendant is not connected")],
     ),
-    "joint from a link to itself": Case(
+    "joint from a link to itself": UrdfCase(
         [('<parent link="upper"/>', '<parent link="lower"/>')], [("tree.loop", 17, "'lower' to itself")]
     ),
-    "unknown parent": Case(
+    "unknown parent": UrdfCase(
         [('<parent link="upper"/>', '<parent link="uper"/>')], [("joint.link", 18, "did you mean 'upper'?")]
     ),
-    "unknown child": Case(
+    "unknown child": UrdfCase(
         [('<child link="lower"/>', '<child link="hand"/>')],
         [("joint.link", 19, "'hand'"), ("tree.roots", 23, "'lower' is not connected")],
     ),
-    "joint without parent": Case([('<parent link="upper"/>', "")], [("joint.ends", 17, "no <parent>")]),
-    "joint without child name": Case(
+    "joint without parent": UrdfCase([('<parent link="upper"/>', "")], [("joint.no_link", 17, "no <parent>")]),
+    "joint without child name": UrdfCase(
         [('<child link="lower"/>', "<child/>")],
         [("attribute.missing", 19, "'link'"), ("tree.roots", 23, "'lower'")],
     ),
-    "link without name": Case(
+    "link without name": UrdfCase(
         [('<link name="base"/>', '<link name="base"/><link/>')],
         [("attribute.missing", 2, "'name'"), ("tree.roots", 2, "not connected")],
     ),
-    "world as a child": Case(
+    "world as a child": UrdfCase(
         [('name="lower"', 'name="world"'), ('link="lower"', 'link="world"')],
         [("name.world", 23, "the name is reserved for the world")],
     ),
-    "free base of a file rooted in the world": Case(
+    "free base of a file rooted in the world": UrdfCase(
         [('name="base"', 'name="world"'), ('link="base"', 'link="world"')],
         [("base.world", 2, "base='fixed'")],
         {"base": "free"},
     ),
-    "floating joint inside the tree": Case(
+    "floating joint inside the tree": UrdfCase(
         [('type="continuous"', 'type="floating"')],
-        [("joint.free_inside", 17, "a free joint must be attached to the world")],
+        [("joint.free_not_root", 17, "a free joint must be attached to the world")],
     ),
-    "nothing that moves": Case(
+    "nothing that moves": UrdfCase(
         [(VALID, f'\n<robot name="cube">\n<link name="cube">{INERTIAL}</link></robot>')],
         [("tree.static", 2, "base='free' (--base free)")],
     ),
-    "nothing that moves in the world": Case(
+    "nothing that moves in the world": UrdfCase(
         [
             ('type="revolute"', 'type="fixed"'),
             ('type="continuous"', 'type="fixed"'),
@@ -105,7 +107,7 @@ TREES = {
         ],
         [("tree.static", 1, "add a joint that is not fixed")],
     ),
-    "no links": Case([(VALID, '<robot name="r"/>')], [("tree.empty", 1, "add a <link>")]),
+    "no links": UrdfCase([(VALID, '<robot name="r"/>')], [("tree.empty", 1, "add a <link>")]),
 }
 
 
@@ -129,8 +131,8 @@ def test_a_symbolic_link_to_outside_is_not_followed(tmp_path):
     folder.mkdir()
     (tmp_path / "secret.stl").write_text("solid")
     (folder / "base.stl").symlink_to(tmp_path / "secret.stl")
-    path = write(folder, apply_changes([collision("base.stl")]))
+    path = write(folder, apply_changes([add_collision_mesh("base.stl")]))
     _, problems = read_urdf(path)
     assert [p.code for p in problems] == ["mesh.outside"]
-    _, problems = read_urdf(path, allowed=[tmp_path])
+    _, problems = read_urdf(path, allowed_folders=[tmp_path])
     assert problems == []

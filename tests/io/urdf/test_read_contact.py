@@ -5,21 +5,21 @@ import pytest
 
 from hybridsim.core.errors import Severity
 from hybridsim.model.geometry import DEFAULT_FRICTION, DEFAULT_RECOVERY_TIME
-from support.urdf_changes import apply_changes, check, read_urdf, write
+from support.urdf_changes import apply_changes, check_problems, read_urdf, write
 
 BALL = '<collision><geometry><sphere radius="0.1"/></geometry>{}</collision>'
 LINE = 2
 
 
-def on_base(*balls: str, link: str = "") -> list[tuple[str, str]]:
-    """Change that gives the base balls with these contacts, and one of its own, all in line 2."""
+def base_change(*balls: str, link: str = "") -> list[tuple[str, str]]:
+    """Change of the base link, in line 2: balls, each with its contact, and optionally a contact of the link."""
     shapes = "".join(BALL.format(f"<contact>{ball}</contact>" if ball else "") for ball in balls)
-    own = f"<contact>{link}</contact>" if link else ""
-    return [('<link name="base"/>', f'<link name="base">{own}{shapes}</link>')]
+    link_contact = f"<contact>{link}</contact>" if link else ""
+    return [('<link name="base"/>', f'<link name="base">{link_contact}{shapes}</link>')]
 
 
 def surfaces(folder, *balls: str, link: str = "") -> list[tuple[float, float, float]]:
-    spec, problems = read_urdf(write(folder, apply_changes(on_base(*balls, link=link))))
+    spec, problems = read_urdf(write(folder, apply_changes(base_change(*balls, link=link))))
     assert not problems
     return [(g.friction, g.restitution, g.recovery_time) for g in spec.geoms]
 
@@ -38,7 +38,7 @@ def test_parameters_of_a_shape_override_those_of_its_link(tmp_path):
 def test_springs_and_dampers_are_read_by_shape_and_link(tmp_path):
     link = '<stiffness value="1000"/><damping value="30"/>'
     spec, problems = read_urdf(
-        write(tmp_path, apply_changes(on_base("", '<damping value="1"/><stiffness value="100"/>', link=link)))
+        write(tmp_path, apply_changes(base_change("", '<damping value="1"/><stiffness value="100"/>', link=link)))
     )
     assert not problems
     assert [(g.stiffness, g.damping) for g in spec.geoms] == [(1000.0, 30.0), (100.0, 1.0)]
@@ -46,7 +46,7 @@ def test_springs_and_dampers_are_read_by_shape_and_link(tmp_path):
 
 def test_unspecified_friction_is_marked(tmp_path):
     specified = '<lateral_friction value="1.0"/>'
-    spec, _ = read_urdf(write(tmp_path, apply_changes(on_base("", specified))))
+    spec, _ = read_urdf(write(tmp_path, apply_changes(base_change("", specified))))
     assert [(g.friction, g.is_friction_specified) for g in spec.geoms] == [(1.0, False), (1.0, True)]
 
 
@@ -63,10 +63,10 @@ def test_a_contact_without_damping_has_zero_recovery_time(tmp_path):
     ],
 )
 def test_incomplete_spring_parameters_give_a_warning(tmp_path, text, part):
-    for change in (on_base(text), on_base("", link=text)):
+    for change in (base_change(text), base_change("", link=text)):
         path = write(tmp_path, apply_changes(change))
         spec, problems = read_urdf(path)
-        check(problems, [("contact.compliance", LINE, part)], path)
+        check_problems(problems, [("contact.compliance", LINE, part)], path)
         assert problems[0].severity is Severity.WARNING
         assert spec.geoms[0].recovery_time == DEFAULT_RECOVERY_TIME
         known = np.isfinite([spec.geoms[0].stiffness, spec.geoms[0].damping])
@@ -78,19 +78,19 @@ def test_incomplete_spring_parameters_give_a_warning(tmp_path, text, part):
     [("lateral_friction", "friction"), ("restitution", "restitution"), ("stiffness", "stiffness")],
 )
 def test_negative_values_are_errors(tmp_path, tag, code):
-    path = write(tmp_path, apply_changes(on_base(f'<{tag} value="-1"/>')))
+    path = write(tmp_path, apply_changes(base_change(f'<{tag} value="-1"/>')))
     _, problems = read_urdf(path)
-    check(problems, [(f"contact.{code}", LINE, "is -1\nit must be non-negative")], path)
+    check_problems(problems, [(f"contact.{code}", LINE, "is -1\nit must be non-negative")], path)
     assert problems[0].severity is Severity.ERROR
 
 
-def test_words_are_errors(tmp_path):
-    path = write(tmp_path, apply_changes(on_base('<restitution value="high"/>')))
-    check(read_urdf(path)[1], [("number.invalid", LINE, "high")], path)
+def test_values_that_are_not_numeric_are_errors(tmp_path):
+    path = write(tmp_path, apply_changes(base_change('<restitution value="high"/>')))
+    check_problems(read_urdf(path)[1], [("number.invalid", LINE, "high")], path)
 
 
 def test_unsupported_settings_are_reported_once(tmp_path):
     other = '<rolling_friction value="0.1"/><contact_erp value="0"/><spinning_friction value="0"/>'
-    path = write(tmp_path, apply_changes(on_base(other, other, link='<inertia_scaling value="3"/>')))
+    path = write(tmp_path, apply_changes(base_change(other, other, link='<inertia_scaling value="3"/>')))
     _, problems = read_urdf(path)
-    check(problems, [("urdf.ignored", LINE, "'inertia_scaling', 'rolling_friction', 'contact_erp'")], path)
+    check_problems(problems, [("urdf.ignored", LINE, "'inertia_scaling', 'rolling_friction', 'contact_erp'")], path)

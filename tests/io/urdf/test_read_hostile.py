@@ -10,7 +10,7 @@ from hybridsim.core.errors import ModelError, Severity
 from hybridsim.io.urdf.read_urdf import MAX_LINKS
 from hybridsim.model.assemble import assemble
 from hybridsim.model.merge import merge_fixed_joints
-from support.urdf_changes import INERTIAL, VALID, check, read_urdf, write
+from support.urdf_changes import INERTIAL, VALID, check_problems, read_urdf, write
 
 UNREADABLE = {
     "wrong end tag": (
@@ -41,7 +41,7 @@ def test_unreadable_files(tmp_path, name):
     with pytest.raises(ModelError) as caught:
         read_urdf(path)
     assert time.perf_counter() - start < 2.0
-    check(caught.value.problems, [(code, line, part)], path)
+    check_problems(caught.value.problems, [(code, line, part)], path)
 
 
 def test_a_long_chain_does_not_hang(tmp_path):

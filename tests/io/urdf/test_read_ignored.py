@@ -4,7 +4,7 @@ import pytest
 
 from hybridsim.core.errors import ModelError, Severity
 from hybridsim.io.load import inspect_model
-from support.urdf_changes import END, LINE_OF_END, MASS, apply_changes, collision, read_urdf, write
+from support.urdf_changes import END, LINE_OF_END, MASS, add_collision_mesh, apply_changes, read_urdf, write
 
 LIMIT = '<limit lower="-1" upper="2" effort="10" velocity="5"/>'
 ELBOW_AXIS = '<axis xyz="0 1 0"/>\n  </joint>'
@@ -14,18 +14,18 @@ TRANSMISSION = (
 )
 
 
-def on_elbow(text: str) -> tuple[str, str]:
+def elbow_change(text: str) -> tuple[str, str]:
     """Change that adds something to the elbow, in line 21."""
     return ELBOW_AXIS, f'<axis xyz="0 1 0"/>{text}\n  </joint>'
 
 
 CASES = {
     "limits of a continuous joint": (
-        [on_elbow('<limit lower="-1" upper="1"/>')],
+        [elbow_change('<limit lower="-1" upper="1"/>')],
         ("urdf.ignored", 21, Severity.WARNING, "'elbow'"),
     ),
     "limits of a planar joint": (
-        [on_elbow('<limit lower="-1" upper="1"/>'), ('type="continuous"', 'type="planar"')],
+        [elbow_change('<limit lower="-1" upper="1"/>'), ('type="continuous"', 'type="planar"')],
         ("urdf.ignored", 21, Severity.WARNING, "'elbow'"),
     ),
     "no effort": ([('effort="10"', 'effort="0"')], ("limit.effort", 8, Severity.WARNING, "'shoulder'")),
@@ -34,7 +34,7 @@ CASES = {
         ("urdf.ignored", 8, Severity.NOTE, "velocity limits of joints are not simulated: 'shoulder'"),
     ),
     "safety controller": (
-        [on_elbow('<safety_controller soft_lower_limit="-0.5" soft_upper_limit="0.5" k_velocity="1"/>')],
+        [elbow_change('<safety_controller soft_lower_limit="-0.5" soft_upper_limit="0.5" k_velocity="1"/>')],
         ("urdf.ignored", 21, Severity.NOTE, "<safety_controller> of joints is not simulated: 'elbow'"),
     ),
     "reduction": (
@@ -68,11 +68,11 @@ def test_ignored_settings_are_reported(tmp_path, name):
 @pytest.mark.parametrize(
     "changes",
     [
-        [on_elbow('<limit lower="0" upper="0" velocity="0"/>')],
+        [elbow_change('<limit lower="0" upper="0" velocity="0"/>')],
         [(END, TRANSMISSION.replace("50", "1") + END)],
         [(END, TRANSMISSION.replace("50", "reduction") + END)],
         [(END, '<gazebo><plugin name="p"/></gazebo><gazebo reference="lower"><material>Red</material></gazebo>' + END)],
-        [on_elbow('<limit effort="0"/><mimic joint="shoulder"/>')],
+        [elbow_change('<limit effort="0"/><mimic joint="shoulder"/>')],
     ],
     ids=["zeros", "no reduction", "unreadable reduction", "appearance", "mimic joint without effort"],
 )
@@ -103,7 +103,7 @@ def test_one_report_for_many_joints(tmp_path):
         ((END, "<xacro:leg/>" + END), LINE_OF_END, "<xacro:leg> is an unexpanded xacro element"),
         (('<link name="base"/>', '<link name="base"><xacro:box_inertial m="1"/></link>'), 2, "<xacro:box_inertial>"),
         (('name="elbow"', 'name="${side}_elbow"'), 17, "'${side}_elbow'"),
-        (collision("$(find arm)/base.stl"), 2, "$(find arm)"),
+        (add_collision_mesh("$(find arm)/base.stl"), 2, "$(find arm)"),
     ],
 )
 def test_xacro_must_be_expanded_first(tmp_path, change, line, part):

@@ -1,7 +1,10 @@
-"""URDF mimic joints: chains are resolved to the independent joint, and invalid ones are reported."""
+"""URDF mimic joints: chains are resolved to the master joint, and invalid ones are reported."""
+
+import json
 
 import pytest
 
+from hybridsim.cli.main import run
 from hybridsim.core.errors import Severity
 from hybridsim.io.export import export
 from hybridsim.model.assemble import assemble
@@ -31,7 +34,7 @@ def test_ratios_and_offsets_multiply_through(tmp_path):
     model = assemble(spec)
     assert model.nv == 1
     c = model.topology.joint_index("c")
-    assert model.topology.joint_names[model.topology.mimics[c]] == "a"
+    assert model.topology.joint_names[model.topology.masters[c]] == "a"
     assert (model.joint.mimic_ratio[c], model.joint.mimic_offset[c]) == (-6.0, -3 * 0.5 + 0.1)
 
 
@@ -126,10 +129,18 @@ def test_chains_are_exported_link_by_link(tmp_path):
     model = with_entry(model, lambda m: m.joint.mimic_offset, 1, 0.25)
     changes = export(file, model, out)
     assert_same(load(out), model, rtol=1e-15)
-    # b leads c, which must go on following a as before
+    # b is the master of c, whose ratio to a must not change
     assert {(c.element, c.parameter) for c in changes} == {
         *(("joint 'b'", name) for name in ("mimic ratio", "mimic offset")),
         *(("joint 'c'", name) for name in ("mimic ratio", "mimic offset")),
     }
     assert '<mimic joint="a" multiplier="4.0" offset="0.25"/>' in out.read_text()
     assert '<mimic joint="b" multiplier="-1.5"' in out.read_text()
+
+
+def test_a_mimic_joint_is_simulated(tmp_path, capsys):
+    path = write(tmp_path, chain("", '<mimic joint="a" multiplier="-2"/>', types="continuous continuous fixed"))
+    assert run(["check", str(path), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["summary"]["degrees_of_freedom"] == 1
+    assert [body["type"] for body in report["bodies"]] == ["revolute", "revolute, mimics a"]

@@ -4,7 +4,7 @@ import pytest
 from hybridsim.model.assemble import assemble
 from hybridsim.model.geometry import Shape
 from hybridsim.model.inertial import inertia_matrix, solid_box, solid_capsule
-from hybridsim.model.joints import JointType
+from hybridsim.model.joints import ElementaryJointType
 from hybridsim.model.merge import merge_fixed_joints
 from hybridsim.model.model import Model
 from hybridsim.model.specs import JointKind, ModelSpec
@@ -91,8 +91,8 @@ class TestJoints:
             f'<mimic joint="j" multiplier="-0.5" offset="0.1"/></joint><link name="c">{INERTIAL}</link>'
         )
         model = model_of(spec_of(tmp_path, content))
-        assert (model.nv, model.nu, model.topology.mv) == (1, 1, 2)
-        assert model.topology.mimics == (-1, 0)
+        assert (model.nv, model.nu, model.topology.tree_nv) == (1, 1, 2)
+        assert model.topology.masters == (-1, 0)
         assert (model.joint.mimic_ratio[1], model.joint.mimic_offset[1]) == (-0.5, 0.1)
 
 
@@ -120,14 +120,14 @@ class TestTree:
         spec = spec_of(tmp_path, two_links().replace("/>", f">{INERTIAL}</link>", 1), base="free")
         model = model_of(spec)
         assert model.topology.joint_names == ("root", "j")
-        assert model.topology.joint_types[0] is JointType.FREE
+        assert model.topology.joint_types[0] is ElementaryJointType.FREE
 
     def test_name_of_the_free_joint_avoids_conflicts(self, tmp_path):
         text = two_links('<joint name="root" type="continuous">').replace("/>", f">{INERTIAL}</link>", 1)
         spec = spec_of(tmp_path, text, base="free")
         assert spec.bodies[0].joint.name == "a_free"
 
-    def test_world_is_the_world(self, tmp_path):
+    def test_a_link_named_world_is_the_world(self, tmp_path):
         spec = spec_of(tmp_path, two_links().replace('"a"', '"world"'))
         assert [body.name for body in spec.bodies] == ["b"]
         assert spec.bodies[0].parent == "world"
@@ -140,7 +140,7 @@ class TestTree:
         inside = '<origin xyz="0 0 1"/>'
         spec = spec_of(tmp_path, two_links('<joint name="j" type="floating">', inside))
         model = model_of(spec)
-        assert model.topology.joint_types == (JointType.FREE,)
+        assert model.topology.joint_types == (ElementaryJointType.FREE,)
         np.testing.assert_array_equal(model.joint.placement.p[0], [0, 0, 1])
 
 
@@ -152,8 +152,8 @@ class TestInertials:
         )
         inertial = spec_of(tmp_path, two_links(link=link), warnings=("units.inertia",)).bodies[1].inertial
         np.testing.assert_array_equal(inertial.com, [0.1, 0.2, 0.3])
-        turned = inertia_matrix([2, 1, 2.5, -0.1, -0.3, 0.2])
-        np.testing.assert_allclose(inertial.inertia, turned, rtol=0, atol=1e-15)
+        rotated = inertia_matrix([2, 1, 2.5, -0.1, -0.3, 0.2])
+        np.testing.assert_allclose(inertial.inertia, rotated, rtol=0, atol=1e-15)
 
     def test_fixed_links_are_merged_with_their_inertia(self, tmp_path):
         content = two_links() + (
@@ -249,7 +249,7 @@ class TestInertiaFromGeometry:
         path = tmp_path / "robot.urdf"
         path.write_text(f'<robot name="r">{two_links(link=link)}</robot>')
         _, problems = read_urdf(path, inertia="from_geometry")
-        assert [p.code for p in problems] == ["inertial.no_geometry", "mesh.solid"]
+        assert [p.code for p in problems] == ["inertial.no_geometry", "mesh.unusable"]
 
 
 class TestShapes:
@@ -282,7 +282,7 @@ class TestShapes:
         np.testing.assert_array_equal(mesh.size, [0.001, 0.001, -0.001])
         assert mesh.mesh_file == str(tmp_path / "m.stl")
 
-    def test_a_plane_turns_its_normal_to_z(self, tmp_path):
+    def test_the_z_axis_of_a_plane_is_its_normal(self, tmp_path):
         (plane,) = self.shapes(tmp_path, '<plane normal="1 0 0"/>')
         assert plane.shape is Shape.PLANE
         np.testing.assert_allclose(np.asarray(plane.placement.R)[:, 2], [1, 0, 0], atol=1e-15)

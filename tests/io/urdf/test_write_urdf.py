@@ -29,7 +29,7 @@ from support.written_models import (
     with_equal_unsupported_fields,
 )
 
-HELD = ("damping", "friction", "lower", "upper", "effort_limit")
+SUPPORTED_JOINT_FIELDS = ("damping", "friction", "lower", "upper", "effort_limit")
 
 
 def frame_positions(model: Model) -> dict[str, np.ndarray]:
@@ -46,23 +46,23 @@ def frame_positions(model: Model) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
-def test_built_in_mechanisms_survive(name, tmp_path):
+def test_built_in_mechanisms_survive_a_round_trip(name, tmp_path):
     model = BUILT_IN[name]()
     read, _ = round_trip(model, tmp_path / "m.urdf")
     assert read.topology.joint_names == model.topology.joint_names
     assert read.topology.frame_names == model.topology.frame_names
     assert_same_bodies(model, read)
-    assert_same_joint_parameters(model, read, HELD)
+    assert_same_joint_parameters(model, read, SUPPORTED_JOINT_FIELDS)
     assert np.array_equal(read.frame_placement.p, model.frame_placement.p)
     assert_same_dynamics(*with_equal_unsupported_fields(model, read))
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_random_trees_survive(seed, tmp_path):
+def test_random_trees_survive_a_round_trip(seed, tmp_path):
     model = random_model(seed, bodies=7)
     read, notes = round_trip(model, tmp_path / "m.urdf")
     assert_same_dynamics(*with_equal_unsupported_fields(model, read))
-    assert_same_joint_parameters(model, read, HELD)
+    assert_same_joint_parameters(model, read, SUPPORTED_JOINT_FIELDS)
     before, after = frame_positions(model), frame_positions(read)
     for name, position in before.items():
         np.testing.assert_allclose(after.get(f"{name}_frame", after[name]), position, rtol=0, atol=1e-14)
@@ -83,7 +83,7 @@ def test_files_of_the_suite(name, tmp_path):
     model, _ = inspect_model(suite_file(name))
     read, notes = round_trip(model, tmp_path / "m.urdf")
     assert read.topology.joint_names == model.topology.joint_names
-    assert_same_joint_parameters(model, read, HELD)
+    assert_same_joint_parameters(model, read, SUPPORTED_JOINT_FIELDS)
     assert_same_dynamics(*with_equal_unsupported_fields(model, read))
     shapes = [info.name for info in read.geometry.infos]
     omitted = [] if name != "humanoid" else ["floor"]
@@ -95,11 +95,11 @@ def test_files_of_the_suite(name, tmp_path):
 def test_a1(tmp_path):
     model, _ = inspect_model(bullet_file("a1/a1.urdf"), base="free")
     read, notes = round_trip(model, tmp_path / "a1.urdf")
-    assert notes == ["the root link has no joint; load the file with base='free' (--base free): 'trunk'"]
+    assert notes == ["the root link has no joint ('trunk'); load the file with base='free' (--base free)"]
     assert read.topology.joint_names == model.topology.joint_names
     assert set(read.topology.frame_names) == set(model.topology.frame_names)
     assert_same_bodies(model, read)
-    assert_same_joint_parameters(model, read, (*HELD, "limit_stiffness", "limit_damping"))
+    assert_same_joint_parameters(model, read, (*SUPPORTED_JOINT_FIELDS, "limit_stiffness", "limit_damping"))
     # merged links are only frames of the written file, so shapes belong to the links that carried them
     assert [replace(info, link="") for info in read.geometry.infos] == [
         replace(info, link="") for info in model.geometry.infos
@@ -168,8 +168,9 @@ def test_inconsistent_inertias_are_noted_and_negative_masses_rejected(tmp_path):
     model = box_on_a_hinge().build()
     odd = eqx.tree_at(lambda m: m.body.inertia, model, np.array([[1.0, 1.0, 3.0, 0.0, 0.0, 0.0]]))
     notes = write_urdf(odd, tmp_path / "m.urdf")
-    assert len(notes) == 1 and notes[0].endswith("lenient=['inertia.triangle'] (--lenient inertia.triangle): 'box'")
-    read, _ = inspect_model(tmp_path / "m.urdf", lenient=["inertia.triangle"])
+    assert len(notes) == 1 and "inertias are written unchanged ('box'); load the file with" in notes[0]
+    assert notes[0].endswith("tolerate=['inertia.triangle'] (--tolerate inertia.triangle)")
+    read, _ = inspect_model(tmp_path / "m.urdf", tolerate=["inertia.triangle"])
     assert np.array_equal(read.body.inertia, odd.body.inertia)
     with pytest.raises(ModelError, match="mass of body 'box' is -1 kg"):
         write_urdf(eqx.tree_at(lambda m: m.body.mass, model, -np.ones(1)), tmp_path / "n.urdf")
@@ -183,7 +184,7 @@ class TestAnchors:
         builder.add_frame("tool", "box", at=(0, 1, 0))
         builder.add_body("next", parent="box", at=(0, 0, 2), mass=1.0, inertia=(1, 1, 1))
         read, notes = round_trip(builder.build(), tmp_path / "m.urdf")
-        assert len(notes) == 1 and notes[0].endswith("the original frames become fixed links: 'box_frame'")
+        assert len(notes) == 1 and notes[0].endswith("the original frames become links fixed to them: 'box_frame'")
         at = frame_positions(read)
         np.testing.assert_allclose(at["box"], [1, 0, 0.5])
         np.testing.assert_allclose(at["box_frame"], [1, 0, 0])
@@ -215,7 +216,7 @@ class TestRoots:
         builder.add_geom("world", "box", (1, 1, 1), name="floor").add_frame("origin", "world")
         read, notes = round_trip(builder.build(), tmp_path / "m.urdf")
         assert notes == [
-            "the root link has no joint; load the file with base='free' (--base free): 'ball'",
+            "the root link has no joint ('ball'); load the file with base='free' (--base free)",
             "the free joint is read back as 'root': 'fly'",
             "frames of the world are omitted, since the file has no world link: 'origin'",
             "shapes of the world are omitted, since the file has no world link: 'floor'",
@@ -251,7 +252,7 @@ class TestJoints:
         model = builder.build()
         read, notes = round_trip(model, tmp_path / "m.urdf")
         assert notes == []
-        assert_same_joint_parameters(model, read, HELD)
+        assert_same_joint_parameters(model, read, SUPPORTED_JOINT_FIELDS)
         pin.buildModelFromUrdf(str(tmp_path / "m.urdf"))
 
     def test_mimic_joints(self, tmp_path):
@@ -263,9 +264,9 @@ class TestJoints:
         assert np.array_equal(read.joint.mimic_ratio, model.joint.mimic_ratio)
         assert np.array_equal(read.joint.mimic_offset, model.joint.mimic_offset)
 
-    @pytest.mark.parametrize("off", [0.0, 1e-13, 1e-9, 1e-6])
-    def test_orientations_are_accurate_near_gimbal_lock(self, off, tmp_path):
-        model = box_on_a_hinge(rpy=(0.7, np.pi / 2 - off, -0.4)).build()
+    @pytest.mark.parametrize("offset", [0.0, 1e-13, 1e-9, 1e-6])
+    def test_orientations_are_accurate_near_gimbal_lock(self, offset, tmp_path):
+        model = box_on_a_hinge(rpy=(0.7, np.pi / 2 - offset, -0.4)).build()
         read, _ = round_trip(model, tmp_path / "m.urdf")
         np.testing.assert_allclose(read.joint.placement.R, model.joint.placement.R, rtol=0, atol=2e-15)
 
@@ -286,7 +287,8 @@ class TestJoints:
             "URDF does not support armature: 'hinge'",
             "URDF does not support joint springs: 'hinge'",
             "spherical joints are an extension of URDF that other programs may reject: 'ball'",
-            "URDF does not support actuators; every joint is read back with a direct torque or force: 'servo'",
+            "URDF does not support actuators ('servo'); every independent joint with one degree of freedom is read "
+            "back with a torque actuator",
             "ellipsoids are omitted, since URDF does not support them: 'egg'",
             "URDF does not support collision groups: 'marble'",
             "URDF does not support excluded collision pairs: 'box and ball'",

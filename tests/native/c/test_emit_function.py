@@ -44,7 +44,7 @@ def shifts(a, k):
     return (*shifted, jnp.maximum(a, k), jnp.abs(a), a < k, a <= k, a == k, jnp.where(a > 0, a, k), a.astype(float))
 
 
-FUNCTIONS_TO_PRINT = {
+FUNCTIONS_TO_EMIT = {
     "arithmetic": (lambda a, b: (a + b, a - b, a * b, a / b, -a, jnp.abs(a), a * b + a, a - a * b), PAIR),
     "comparisons": (lambda a, b: (a < b, a <= b, a == b, a != b, a > b), PAIR),
     "booleans": (lambda a, b: ((a < b) & (b > 0), (a < b) | (a == 1.0), (a < b) ^ (b < 1.0), ~(a < b)), PAIR),
@@ -55,9 +55,9 @@ FUNCTIONS_TO_PRINT = {
     "integers": (integers, (INTEGERS, DIVISORS)),
     "shifts": (shifts, (INTEGERS, np.array([0, 1, 63, 5, 62, 2, 63, 63, 40]))),
     "remainders": (lambda a, b: (jax.lax.rem(a, b), jnp.mod(a, b)), (POSITIVE, POSITIVE[::-1])),
-    "of_any": (lambda a: [getattr(jax.lax, name)(a) for name in ELEMENTARY], (np.array([-0.0, 0.3, -1.5, np.nan]),)),
+    "unary": (lambda a: [getattr(jax.lax, name)(a) for name in ELEMENTARY], (np.array([-0.0, 0.3, -1.5, np.nan]),)),
     "logarithms": (lambda a: (jnp.log(a), jnp.log1p(a), jax.lax.logistic(a)), (POSITIVE,)),
-    "of_two": (lambda a, b: (jnp.power(a, b), jnp.arctan2(a, b)), (POSITIVE, -POSITIVE[::-1])),
+    "binary": (lambda a, b: (jnp.power(a, b), jnp.arctan2(a, b)), (POSITIVE, -POSITIVE[::-1])),
     "loops": (lambda a: jax.lax.fori_loop(0, 5, lambda i, x: jnp.sin(x) + i, a), (POSITIVE,)),
     "constants": (lambda a: (jnp.asarray(CONSTANTS), jnp.array([True]), jnp.array([-3])), (POSITIVE,)),
     "copies": (lambda a, b: (a, b), (SPECIAL, INTEGERS)),
@@ -66,8 +66,8 @@ FUNCTIONS_TO_PRINT = {
 
 
 @pytest.fixture(scope="module")
-def natives():
-    return {name: NativeFunction(function, *arguments) for name, (function, arguments) in FUNCTIONS_TO_PRINT.items()}
+def native_functions():
+    return {name: NativeFunction(function, *arguments) for name, (function, arguments) in FUNCTIONS_TO_EMIT.items()}
 
 
 def c_code(native: NativeFunction, name: str):
@@ -75,78 +75,78 @@ def c_code(native: NativeFunction, name: str):
 
 
 @pytest.fixture(scope="module")
-def library(natives, tmp_path_factory):
+def library(native_functions, tmp_path_factory):
     source = tmp_path_factory.mktemp("c") / "all.c"
-    source.write_text(c_source(natives))
+    source.write_text(c_source(native_functions))
     return build(source, *EXACT, *MORE_WARNINGS)
 
 
-def c_source(natives) -> str:
-    functions = [c_code(native, name) for name, native in natives.items()]
+def c_source(native_functions) -> str:
+    functions = [c_code(native, name) for name, native in native_functions.items()]
     return c_file("t", "\n".join(f.prototype for f in functions), functions)
 
 
-def rows(native: NativeFunction, name: str) -> np.ndarray:
-    return native.rollout.layouts.inputs.pack(FUNCTIONS_TO_PRINT[name][1])
+def packed_arguments(native: NativeFunction, name: str) -> np.ndarray:
+    return native.rollout.layouts.inputs.pack(FUNCTIONS_TO_EMIT[name][1])
 
 
 @needs_compiler
-@pytest.mark.parametrize("name", FUNCTIONS_TO_PRINT)
-def test_the_same_bits_as_the_native_kernel(name, natives, library):
-    native = natives[name]
-    expected = native.rollout.layouts.outputs.pack(native(*FUNCTIONS_TO_PRINT[name][1]))
-    (result,) = call(library, f"t_{name}", [rows(native, name)], [len(expected)])
+@pytest.mark.parametrize("name", FUNCTIONS_TO_EMIT)
+def test_the_same_bits_as_the_native_kernel(name, native_functions, library):
+    native = native_functions[name]
+    expected = native.rollout.layouts.outputs.pack(native(*FUNCTIONS_TO_EMIT[name][1]))
+    (result,) = call(library, f"t_{name}", [packed_arguments(native, name)], [len(expected)])
     # integers are compared by their bits in a row of doubles, none of which is a NaN
     assert same_bits(result, expected)
 
 
 @needs_compiler
-def test_blocks_compute_the_same(natives, tmp_path, monkeypatch):
+def test_blocks_compute_the_same(native_functions, tmp_path, monkeypatch):
     """The result does not depend on the block size, whatever type of value is spilled."""
     results = []
     for size in (5, 10**6):
         monkeypatch.setattr(emit_function, "MAX_BLOCK_OPERATIONS", size)
         source = tmp_path / f"blocks{size}.c"
-        source.write_text(c_source(natives))
+        source.write_text(c_source(native_functions))
         library = build(source, *STRICT, "-O0")
         outputs = [
-            call(library, f"t_{name}", [rows(native, name)], [native.rollout.layouts.outputs.size])[0]
-            for name, native in natives.items()
+            call(library, f"t_{name}", [packed_arguments(native, name)], [native.rollout.layouts.outputs.size])[0]
+            for name, native in native_functions.items()
         ]
         results.append(np.concatenate(outputs))
     assert same_bits(*results)
 
 
-def test_workspace_is_reused(monkeypatch):
+def test_scratch_memory_is_reused(monkeypatch):
     monkeypatch.setattr(emit_function, "MAX_BLOCK_OPERATIONS", 3)
     graph = Graph()
     x = graph.input("s", 0)
     for _ in range(100):
         x = graph.node("sqrt", graph.node("add", x, graph.input("s", 1)))
     function = c_function("t", "chain", graph, {("y", 0): x}, {"s": SlotLocation("s")}, {"y": SlotLocation("y")})
-    assert function.text.count("static") == 67 and function.work_cells == 2
+    assert function.text.count("static") == 67 and function.scratch_cells == 2
 
 
 @pytest.mark.skipif(shutil.which("clang") is None, reason="this machine has no clang")
-def test_clang_gives_no_warnings(natives, tmp_path):
+def test_clang_gives_no_warnings(native_functions, tmp_path):
     source = tmp_path / "all.c"
-    source.write_text(c_source(natives))
+    source.write_text(c_source(native_functions))
     build(source, *STRICT, "-O2", *MORE_WARNINGS, compiler="clang", suffix=".o")
 
 
 @needs_compiler
-def test_no_undefined_behaviour(natives, tmp_path):
+def test_no_undefined_behaviour(native_functions, tmp_path):
     """The sanitizers report no overflow, invalid shift, conversion out of range or invalid access."""
     source = tmp_path / "main.c"
     calls = []
-    for name, native in natives.items():
-        patterns = ", ".join(f"UINT64_C({n})" for n in rows(native, name).view(np.uint64).tolist())
+    for name, native in native_functions.items():
+        patterns = ", ".join(f"UINT64_C({n})" for n in packed_arguments(native, name).view(np.uint64).tolist())
         size = native.rollout.layouts.outputs.size
         calls.append(
             f"{{ static const uint64_t bits[] = {{{patterns}}}; double s[sizeof bits / 8], y[{size}];\n"
             f"  memcpy(s, bits, sizeof bits); t_{name}(s, y); }}"
         )
-    source.write_text(c_source(natives) + "int main(void)\n{\n" + "\n".join(calls) + "\nreturn 0;\n}\n")
+    source.write_text(c_source(native_functions) + "int main(void)\n{\n" + "\n".join(calls) + "\nreturn 0;\n}\n")
     checks = "-fsanitize=undefined,address,float-cast-overflow"
     try:
         run("cc", "-std=c99", checks, "-fno-sanitize-recover=all", "main.c", "-lm", "-o", "main", folder=tmp_path)
@@ -204,12 +204,12 @@ def test_unused_arguments_are_accepted():
     function = c_function(
         "t", "f", graph, {("y", 0): graph.constant(2.0)}, {"s": SlotLocation("s")}, {"y": SlotLocation("y", 3)}
     )
-    assert "(void)s;" in function.text and "y[3] = 2.0;" in function.text and function.work_cells == 0
+    assert "(void)s;" in function.text and "y[3] = 2.0;" in function.text and function.scratch_cells == 0
     assert function.prototype == "void t_f(const double *s, double *y);"
 
 
-def test_only_called_helpers_are_defined(natives):
-    function = c_code(natives["comparisons"], "comparisons")
+def test_only_called_helpers_are_defined(native_functions):
+    function = c_code(native_functions["comparisons"], "comparisons")
     text = c_file("t", "", [function])
     defined = {name for name in HELPERS if re.search(rf"\bt_{name}\(", text)}
     assert defined == function.helpers == {"from_bits"}
@@ -223,7 +223,7 @@ def test_every_native_operation_has_c_code():
         emit_straight_line._LOGIC_OPS,
         emit_straight_line._FLOAT_COMPARISONS,
     )
-    inline = set("fma neg select not idiv irem bits from_bits to_float to_int single".split())
+    inline = set("fma neg select not idiv irem bits from_bits to_float to_int float32".split())
     library = emit_straight_line._C_FUNCTIONS - set(EXPANSIONS)
     assert inline.union(library, *tables) == set(emit_function._OPERATIONS)
 
@@ -236,9 +236,9 @@ def test_operations_without_c_code_are_reported():
 
 
 @needs_compiler
-def test_options_that_break_the_arithmetic_are_refused(natives, tmp_path):
+def test_options_that_break_the_arithmetic_are_refused(native_functions, tmp_path):
     source = tmp_path / "f.c"
-    function = c_code(natives["arithmetic"], "f")
+    function = c_code(native_functions["arithmetic"], "f")
     source.write_text(c_file("t", function.prototype, [function]))
     with pytest.raises(RuntimeError, match="compile without -ffast-math"):
         build(source, "-std=c99", "-O2", "-ffast-math", suffix=".o")

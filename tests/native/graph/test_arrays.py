@@ -1,4 +1,4 @@
-"""Layers of large networks as loops: equal to XLA, bitwise independent of the batch, and code of constant size."""
+"""Layers of large networks as loops: equal to XLA, bitwise independent of the batch, and with code of constant size."""
 
 from itertools import pairwise
 
@@ -34,7 +34,7 @@ def mlp(net, x, activation=jnp.tanh):
     return W @ x + b
 
 
-def transposed(net, x):
+def mlp_with_transposed_weights(net, x):
     """Network with transposed matrices, and one that is used twice."""
     for W, b in net[:-1]:
         x = jnp.sin(x @ W.T + b)
@@ -53,25 +53,25 @@ def computed_weights(net, x):
     return mlp([(jnp.tanh(W) * 0.5, b) for W, b in net], x)
 
 
-def with_relu(net, x):
+def relu_mlp(net, x):
     return mlp(net, x, lambda y: jnp.where(y > 0.0, y, 0.01 * y))
 
 
-def with_softplus(net, x):
+def softplus_mlp(net, x):
     return mlp(net, x, jax.nn.softplus)
 
 
 CASES = {
     "mlp": (mlp, layers(7, 48, 50, 3)),
-    "transposed": (transposed, layers(5, 36, 37, 4)),
+    "transposed": (mlp_with_transposed_weights, layers(5, 36, 37, 4)),
     "shared": (shared_weights, layers(3, 40, 33, 2)),
     "computed": (computed_weights, layers(3, 34, 34, 2)),
-    "relu": (with_relu, layers(2, 130, 41, 3)),
-    "softplus": (with_softplus, layers(3, 70, 70, 3)),
+    "relu": (relu_mlp, layers(2, 130, 41, 3)),
+    "softplus": (softplus_mlp, layers(3, 70, 70, 3)),
 }
 
 
-class Case:
+class NetworkCase:
     """A step with a network, its weights free or fixed, and rows of arguments."""
 
     def __init__(self, name, *, fixed=False, target=None):
@@ -94,12 +94,12 @@ class Case:
     def rows(self, batch=slice(None)):
         return *self.parameters, self.initial[batch], self.inputs[batch]
 
-    def by_xla(self, net, start, inputs):
+    def xla_rollout(self, net, initial, inputs):
         trees = (net, None) if self.fixed else (None, net)
-        return jax.lax.scan(lambda s, i: self.step(*trees, s, i), start, inputs)
+        return jax.lax.scan(lambda s, i: self.step(*trees, s, i), initial, inputs)
 
-    def loss(self, net, start, inputs):
-        end, outputs = jax.vmap(lambda s, i: self.by_xla(net, s, i))(start, inputs)
+    def loss(self, net, initial, inputs):
+        end, outputs = jax.vmap(lambda s, i: self.xla_rollout(net, s, i))(initial, inputs)
         return jnp.sum(end * self.cotangents[0]) + jnp.sum(outputs * self.cotangents[1])
 
 
@@ -109,7 +109,7 @@ def cases():
 
     def case(name, fixed=False):
         if (name, fixed) not in built:
-            built[name, fixed] = Case(name, fixed=fixed)
+            built[name, fixed] = NetworkCase(name, fixed=fixed)
         return built[name, fixed]
 
     with jax.enable_x64(True):
@@ -127,12 +127,12 @@ def test_values_and_gradients_are_those_of_xla(name, fixed, cases):
     case = cases(name, fixed)
     layouts = case.rollout.layouts
     result = case.rollout.forward(*case.rows())
-    end, outputs = jax.vmap(lambda s, i: case.by_xla(case.net, s, i))(case.initial, case.inputs)
+    end, outputs = jax.vmap(lambda s, i: case.xla_rollout(case.net, s, i))(case.initial, case.inputs)
     assert_close(result.end, end)
     assert_close(result.outputs, outputs)
     gradient = case.rollout.gradient(*case.rows(), *case.cotangents, summed=True)
-    d_net, d_start, d_inputs = jax.grad(case.loss, (0, 1, 2))(case.net, case.initial, case.inputs)
-    assert_close(gradient.initial, d_start)
+    d_net, d_initial, d_inputs = jax.grad(case.loss, (0, 1, 2))(case.net, case.initial, case.inputs)
+    assert_close(gradient.initial, d_initial)
     assert_close(gradient.inputs, d_inputs)
     if not fixed:
         for actual, expected in zip(
@@ -164,8 +164,8 @@ def test_summed_gradients_of_large_batches_use_few_rows(cases):
     case = cases("mlp")
     batch = 150
     rng = np.random.default_rng(3)
-    start, inputs = rng.normal(size=(batch, 3)), rng.normal(size=(batch, STEPS, 7))
-    arrays = *case.parameters, start, inputs, np.ones((1, 3)), np.ones((1, STEPS, 3))
+    initial, inputs = rng.normal(size=(batch, 3)), rng.normal(size=(batch, STEPS, 7))
+    arrays = *case.parameters, initial, inputs, np.ones((1, 3)), np.ones((1, STEPS, 3))
     call = case.rollout.bind_gradient(*arrays, summed=True)
     call()
     assert len(call.results[2]) <= 16
@@ -193,14 +193,14 @@ def test_tangents_are_those_of_xla(name, cases):
     directions = 3
     rng = np.random.default_rng(2)
     t_free = rng.normal(size=(1, directions, case.rollout.sizes.free))
-    t_start = rng.normal(size=(1, directions, case.initial.shape[1]))
-    batch = case.rollout.tangents(*case.rows(), t_free, t_start)
-    single = case.rollout.tangents(*case.rows(slice(0, 1)), t_free, t_start)
+    t_initial = rng.normal(size=(1, directions, case.initial.shape[1]))
+    batch = case.rollout.tangents(*case.rows(), t_free, t_initial)
+    single = case.rollout.tangents(*case.rows(slice(0, 1)), t_free, t_initial)
     np.testing.assert_array_equal(single.output_tangents[0], batch.output_tangents[0])
     for k in range(directions):
         t_net = case.rollout.layouts.free.unpack(t_free[0, k])
-        primals_and_tangents = (case.net, case.initial[0]), (t_net, t_start[0, k])
-        _, (t_end, t_outputs) = jax.jvp(lambda n, s: case.by_xla(n, s, case.inputs[0]), *primals_and_tangents)
+        primals_and_tangents = (case.net, case.initial[0]), (t_net, t_initial[0, k])
+        _, (t_end, t_outputs) = jax.jvp(lambda n, s: case.xla_rollout(n, s, case.inputs[0]), *primals_and_tangents)
         assert_close(single.end_tangents[0, k], t_end)
         assert_close(single.output_tangents[0, k], t_outputs)
 
@@ -210,12 +210,12 @@ def test_inside_jax(cases):
     case = cases("mlp")
     call, layouts = NativeCall(case.rollout), case.rollout.layouts
 
-    def loss(net, start, inputs, ct):
-        _, outputs = call(jnp.zeros((1, 0)), layouts.free.pack_traced(net)[None], start[None], inputs[None])
+    def loss(net, initial, inputs, ct):
+        _, outputs = call(jnp.zeros((1, 0)), layouts.free.pack_traced(net)[None], initial[None], inputs[None])
         return jnp.sum(outputs[0] * ct)
 
-    def by_xla(net, start, inputs, ct):
-        return jnp.sum(case.by_xla(net, start, inputs)[1] * ct)
+    def xla_loss(net, initial, inputs, ct):
+        return jnp.sum(case.xla_rollout(net, initial, inputs)[1] * ct)
 
     arrays = case.initial, case.inputs, case.cotangents[1]
     batched_nets = jax.tree.map(lambda w: jnp.stack([w * (1.0 + 0.1 * k) for k in range(BATCH)]), case.net)
@@ -230,7 +230,9 @@ def test_inside_jax(cases):
         lambda f: jax.vmap(jax.grad(total(f)))(batched_nets),
         lambda f: jax.jvp(total(f), (case.net,), (case.net,))[1],
     ):
-        for actual, expected in zip(jax.tree.leaves(transform(loss)), jax.tree.leaves(transform(by_xla)), strict=True):
+        for actual, expected in zip(
+            jax.tree.leaves(transform(loss)), jax.tree.leaves(transform(xla_loss)), strict=True
+        ):
             assert_close(actual, expected)
 
 
@@ -244,7 +246,7 @@ def test_code_does_not_grow_with_the_network(cases):
     rollout = Rollout(step, None, net, None, np.zeros(41))
     graph, outputs = rollout.graphs.vjp_graph
     report = graph.op_counts(outputs.values())
-    specs = [graph.data[n] for n in graph.live(outputs.values()) if graph.ops[n] == "array"]
+    specs = [graph.data[n] for n in graph.live_nodes(outputs.values()) if graph.ops[n] == "array"]
     counts = {
         kind: sum(isinstance(s, kind) for s in specs) for kind in (MatrixVectorProduct, OuterProduct, ElementwiseMap)
     }
@@ -257,7 +259,7 @@ def test_code_does_not_grow_with_the_network(cases):
 
 @pytest.mark.parametrize("target", [machine.AVX2, machine.PLAIN_X86, machine.ARM], ids=["avx2", "x86", "arm"])
 def test_other_targets(target, cases):
-    case = Case("mlp", target=target)
+    case = NetworkCase("mlp", target=target)
     if target is machine.ARM:
         for single in (False, True):
             kernel = case.rollout.emit_kernel("gradient", single)
@@ -280,15 +282,15 @@ def test_unsupported_operations_on_large_arrays_are_named(cases):
 
 
 def test_weights_masses_and_time_steps_never_recompile():
-    """Neither changes from zero, as in an untrained network, nor from one."""
+    """Values of zero, as in an untrained network, and of one are not compiled in as constants."""
     net = MLP(4, 2, hidden=(40, 40))
     blueprint = Blueprint(Graft("joint.tau", ["joint.q", "joint.qd"], net))
     sim = Simulator(double_pendulum(), blueprint=blueprint, dt=1.0, backend="native")
     simulate(sim, sim.initial_state(), steps=2)
     before = Rollout.compilations
-    changed = eqx.tree_at(lambda s: s.blueprint.grafts[0].net.weights[-1], sim, np.ones((2, 40)))
-    changed = eqx.tree_at(lambda s: s.blueprint.grafts[0].net.biases[0], changed, np.ones(40))
-    changed = eqx.tree_at(lambda s: (s.dt, s.model.body.mass), changed, (0.01, 1.1 * sim.model.body.mass))
-    first, second = (simulate(s, s.initial_state([1.0, 0.5]), steps=5).q for s in (sim, changed))
+    other = eqx.tree_at(lambda s: s.blueprint.grafts[0].net.weights[-1], sim, np.ones((2, 40)))
+    other = eqx.tree_at(lambda s: s.blueprint.grafts[0].net.biases[0], other, np.ones(40))
+    other = eqx.tree_at(lambda s: (s.dt, s.model.body.mass), other, (0.01, 1.1 * sim.model.body.mass))
+    first, second = (simulate(s, s.initial_state([1.0, 0.5]), steps=5).q for s in (sim, other))
     assert not np.allclose(first, second)
     assert Rollout.compilations == before

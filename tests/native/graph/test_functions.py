@@ -63,7 +63,7 @@ def evaluate(name: str, variant: str, *arguments) -> np.ndarray:
 # exact values
 
 
-def exact(name: str, *arguments: float):
+def exact_value(name: str, *arguments: float):
     """Value with 200 bits."""
     with mp.workprec(200):
         function = MP_FUNCTIONS.get(name) or getattr(mp, name)
@@ -137,7 +137,7 @@ def _arguments(name: str, count: int) -> tuple[np.ndarray, ...]:
 @cache
 def _references(name: str, count: int) -> tuple[tuple[np.ndarray, ...], list]:
     arguments = _arguments(name, count)
-    return arguments, [exact(name, *a) for a in zip(*arguments, strict=True)]
+    return arguments, [exact_value(name, *a) for a in zip(*arguments, strict=True)]
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -150,9 +150,9 @@ def test_accuracy(name, variant):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(np.finfo(np.longdouble).nmant < 63, reason="needs an extended precision to compare with")
+@pytest.mark.skipif(np.finfo(np.longdouble).nmant < 63, reason="requires extended precision for comparison")
 @pytest.mark.parametrize("name", EXPANSIONS)
-def test_accuracy_densely(name):
+def test_accuracy_on_dense_samples(name):
     arguments = _arguments(name, 400_000)
     extended = [a.astype(np.longdouble) for a in arguments]
     with np.errstate(all="ignore"):
@@ -172,7 +172,7 @@ EDGES = [*EDGES, math.inf, *(-e for e in EDGES), -math.inf, math.nan]
 
 
 def _same(actual: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    """Elementwise: equal to 2 ulp, and bitwise (except NaN) where the result is 0, 1 or infinite."""
+    """Elementwise: equal to within 2 ulp, and bitwise (except NaN) where the result is 0, 1 or infinite."""
     with np.errstate(all="ignore"):
         close = np.abs(actual - expected) <= 2 * np.spacing(np.abs(expected))
     is_exact = np.isin(np.abs(expected), [0.0, 1.0, np.inf])

@@ -10,7 +10,7 @@ import pytest
 from hybridsim.native.graph.graph import BOOL, FLOAT, INT, Graph
 from hybridsim.native.graph.optimize import optimize
 from hybridsim.native.graph.partition import remap_slot
-from hybridsim.native.graph.schedule import deepest_first
+from hybridsim.native.graph.schedule import depth_first_schedule
 from support.native_functions import evaluate_graph
 
 EDGES = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e300, 5e-324, math.inf, -math.inf, math.nan]
@@ -96,15 +96,15 @@ def test_functions_of_constants_are_folded(graph):
 
 
 def test_conversions_of_constants(graph):
-    def converted(value, kind):
+    def convert(value, kind):
         return graph.constants[graph.convert(graph.constant(value), kind)]
 
-    assert [converted(v, INT) for v in (2.9, -2.9, 1e300, -math.inf, math.nan, True)] == [
+    assert [convert(v, INT) for v in (2.9, -2.9, 1e300, -math.inf, math.nan, True)] == [
         2, -2, 2**63 - 1, -(2**63), 0, 1
     ]  # fmt: skip
-    assert [converted(v, BOOL) for v in (0.0, -0.0, math.nan, 2, 0)] == [False, False, True, True, False]
-    assert converted(3, FLOAT) == 3.0 and isinstance(converted(3, FLOAT), float)
-    assert converted(True, FLOAT) == 1.0 and isinstance(converted(True, FLOAT), float)
+    assert [convert(v, BOOL) for v in (0.0, -0.0, math.nan, 2, 0)] == [False, False, True, True, False]
+    assert convert(3, FLOAT) == 3.0 and isinstance(convert(3, FLOAT), float)
+    assert convert(True, FLOAT) == 1.0 and isinstance(convert(True, FLOAT), float)
     for value in EDGES:
         assert _same(graph.constants[graph.from_bits(graph.bits(graph.constant(value)))], value)
     assert graph.constants[graph.round_to_float32(graph.constant(0.1))] == float(np.float32(0.1))
@@ -243,7 +243,7 @@ def test_single_precision_is_rounded_once(graph):
     for exact in (x, minus, size, graph.select(t, minus, size), graph.round_to_integer("floor", x)):
         assert graph.round_to_float32(exact) == exact
     for rounded in (graph.add(x, y), graph.mul(x, y), graph.select(t, x, graph.input("x", 2))):
-        assert graph.ops[graph.round_to_float32(rounded)] == "single"
+        assert graph.ops[graph.round_to_float32(rounded)] == "float32"
 
 
 # sharing and order
@@ -267,7 +267,7 @@ def test_equal_operations_are_one_node(graph):
 def test_unused_nodes_are_not_live(graph):
     x, y = graph.input("x", 0), graph.input("x", 1)
     needed, unused = graph.mul(x, x), graph.function("exp", y)
-    assert graph.live([needed]) == [x, needed]
+    assert graph.live_nodes([needed]) == [x, needed]
     assert graph.op_counts([needed]) == {"input": 1, "mul": 1}
     assert graph.op_counts([needed, unused, needed]) == {"input": 2, "mul": 1, "exp": 1}
     assert graph.op_counts([]) == {}
@@ -294,35 +294,35 @@ def _random_graph(graph: Graph, count: int, seed: int) -> list[int]:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_deepest_first_is_a_topological_order(seed):
+def test_depth_first_schedule_is_a_topological_order(seed):
     graph = Graph()
     outputs = _random_graph(graph, 200, seed)
-    order = deepest_first(graph, outputs)
-    assert sorted(order) == graph.live(outputs)
+    order = depth_first_schedule(graph, outputs)
+    assert sorted(order) == graph.live_nodes(outputs)
     position = {node: k for k, node in enumerate(order)}
     assert all(position[a] < position[node] for node in order for a in graph.args[node])
-    assert deepest_first(graph, []) == []
+    assert depth_first_schedule(graph, []) == []
 
 
-def test_deepest_first_computes_values_shortly_before_their_use():
+def test_depth_first_schedule_computes_values_shortly_before_their_use():
     """Two long chains built in alternation are scheduled one after the other."""
     graph = Graph()
     chains = [graph.input("x", k) for k in range(2)]
     for _ in range(30):
         chains = [graph.function("sin", node) for node in chains]
-    order = deepest_first(graph, [graph.add(*chains)])
-    roots = [graph.live([node])[0] for node in order[:-1]]
+    order = depth_first_schedule(graph, [graph.add(*chains)])
+    roots = [graph.live_nodes([node])[0] for node in order[:-1]]
     assert [*map(len, map(set, (roots[:31], roots[31:])))] == [1, 1]
 
 
-def test_deepest_first_takes_the_longest_chain_first():
+def test_depth_first_schedule_takes_the_longest_chain_first():
     graph = Graph()
     short, long = (graph.function("cos", graph.input("x", k)) for k in range(2))
     for _ in range(5):
         long = graph.function("sin", long)
-    chain = graph.live([long])
-    assert deepest_first(graph, [graph.add(short, long)])[: len(chain)] == chain
-    assert deepest_first(graph, [short, long])[: len(chain)] == chain
+    chain = graph.live_nodes([long])
+    assert depth_first_schedule(graph, [graph.add(short, long)])[: len(chain)] == chain
+    assert depth_first_schedule(graph, [short, long])[: len(chain)] == chain
 
 
 def test_remap_slot_changes_input_indices():

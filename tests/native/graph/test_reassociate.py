@@ -1,4 +1,4 @@
-"""Reassociation of sums: equal to rounding, with fewest instructions, and low latency on the critical path."""
+"""Reassociation of sums: equal up to rounding, with the fewest instructions and low latency on the critical path."""
 
 import math
 from fractions import Fraction
@@ -20,7 +20,7 @@ def instruction_count(graph: Graph, outputs) -> int:
 def latency(graph: Graph, outputs) -> int:
     """Length of the critical path in cycles."""
     ready: dict[int, int] = {}
-    for node in graph.live(outputs):
+    for node in graph.live_nodes(outputs):
         ready[node] = LATENCY.get(graph.ops[node], 1) + max((ready[a] for a in graph.args[node]), default=0)
     return max(ready[node] for node in outputs)
 
@@ -44,7 +44,7 @@ def random_sum(graph: Graph, random, inputs: int, terms: int) -> tuple[int, list
 
 @pytest.mark.parametrize("fma", [True, False])
 @pytest.mark.parametrize("seed", range(8))
-def test_sums_are_equal_to_rounding(seed, fma):
+def test_sums_are_equal_up_to_rounding(seed, fma):
     """Against exact fractions: the error of n terms is at most n rounding errors of the largest partial sum."""
     random = np.random.default_rng(seed)
     graph = Graph()
@@ -76,7 +76,7 @@ def random_graph(seed: int, count: int = 80) -> tuple[Graph, list[int]]:
 
 @pytest.mark.parametrize("fma", [True, False])
 @pytest.mark.parametrize("seed", range(10))
-def test_graphs_are_equal_to_rounding(seed, fma):
+def test_graphs_are_equal_up_to_rounding(seed, fma):
     graph, outputs = random_graph(seed)
     x = list(np.random.default_rng(seed).normal(size=(5, 20)) * 0.3)
     new, nodes = reassociate_sums(graph, outputs, fma=fma)

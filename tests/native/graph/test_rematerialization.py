@@ -46,7 +46,7 @@ def test_selection_has_minimum_cost(seed, monkeypatch):
     step = {("x2", k): n for k, n in enumerate(values[3:])}
     stages = assign_stages(graph, step | vjp)
     saved = select_saved_values(graph, step, vjp, stages, state=STATE)
-    nodes = {n for n in graph.live(vjp.values()) if stages[n] == STATE and n not in x}
+    nodes = {n for n in graph.live_nodes(vjp.values()) if stages[n] == STATE and n not in x}
     choices = itertools.chain.from_iterable(itertools.combinations(sorted(nodes), r) for r in range(len(nodes) + 1))
     best = min(total_cost(graph, nodes, required, set(choice)) for choice in choices)
     assert total_cost(graph, nodes, required, set(saved)) == best
@@ -62,7 +62,7 @@ def test_values_that_the_step_does_not_compute_are_not_saved():
     assert saved == [sine]
     new, outputs = read_saved_values(graph, vjp, saved)
     assert new.op_counts(outputs.values())["sin"] == 0
-    assert {new.data[n] for n in new.live(outputs.values()) if new.ops[n] == "input"} == {
+    assert {new.data[n] for n in new.live_nodes(outputs.values()) if new.ops[n] == "input"} == {
         ("ct", 0),
         ("saved", 0),
         ("x", 0),
@@ -76,16 +76,16 @@ def test_results_do_not_depend_on_saved_values(monkeypatch):
         for cost in (0, 6, 10_000):
             monkeypatch.setattr(rematerialization, "SAVE_COST", cost)
             rollout = Rollout(pendulum, FIXED, FREE, CARRY, INPUTS)
-            fixed, free, start, inputs = random_batch(rollout, 5)
+            fixed, free, initial, inputs = random_batch(rollout, 5)
             saved_cells = rollout.graphs.sweeps[2]
             assert (saved_cells == 0) == (cost == 10_000)
             ct = np.ones((1, rollout.sizes.x)), np.ones((1, 1, rollout.sizes.y))
             for segment in (None, 4):
-                batch = rollout.gradient(fixed, free, start, inputs, *ct, segment=segment)
-                single = rollout.gradient(fixed, free[2], start[2:3], inputs[2:3], *ct, segment=segment)
+                batch = rollout.gradient(fixed, free, initial, inputs, *ct, segment=segment)
+                single = rollout.gradient(fixed, free[2], initial[2:3], inputs[2:3], *ct, segment=segment)
                 np.testing.assert_array_equal(single.free[0], batch.free[2])
                 gradients.append(np.concatenate([batch.free.ravel(), batch.initial[:, :4].ravel()]))
-            forward = rollout.forward(fixed, free, start, inputs)
+            forward = rollout.forward(fixed, free, initial, inputs)
             np.testing.assert_array_equal(forward.outputs, batch.outputs)
     for other in gradients[1:]:
         np.testing.assert_allclose(other, gradients[0], rtol=1e-12)
@@ -101,8 +101,8 @@ def test_saved_integers_and_booleans():
         arrays = np.zeros(0), np.array([0.7, 0.3]), np.array([[0.4, 1.1]]), np.full((1, 9, 2), 0.1)
         gradient = rollout.gradient(*arrays, np.ones((1, 2)), np.zeros((1, 1, 2)))
 
-        def loss(free, start):
-            return jnp.sum(jax.lax.scan(lambda x, s: step(None, free, x, s), start, arrays[3][0])[0])
+        def loss(free, initial):
+            return jnp.sum(jax.lax.scan(lambda x, s: step(None, free, x, s), initial, arrays[3][0])[0])
 
         expected = jax.grad(loss, (0, 1))(arrays[1], arrays[2][0])
     np.testing.assert_allclose(gradient.free[0], expected[0], rtol=1e-13)

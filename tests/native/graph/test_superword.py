@@ -1,4 +1,4 @@
-"""Superword packing: bundles are found, have a topological order, and do not change results."""
+"""Superword packing: superwords are found, have a topological order, and do not change results."""
 
 from collections import Counter
 from dataclasses import replace
@@ -11,7 +11,7 @@ import pytest
 
 from hybridsim.native.graph.graph import Graph
 from hybridsim.native.graph.optimize import optimize
-from hybridsim.native.graph.schedule import deepest_first
+from hybridsim.native.graph.schedule import depth_first_schedule
 from hybridsim.native.graph.superword import Packing
 from hybridsim.native.llvm import emit, machine
 from hybridsim.native.runtime.function import NativeFunction
@@ -20,11 +20,11 @@ from support.native_functions import normal
 
 def packing_of(graph, outputs, width=8):
     graph, outputs = optimize(graph, outputs, fma=True)
-    return Packing(graph, graph.live(outputs), outputs, width), outputs
+    return Packing(graph, graph.live_nodes(outputs), outputs, width), outputs
 
 
 def sizes(packing):
-    return Counter(len(bundle) for bundle in set(packing.bundle_of.values()))
+    return Counter(len(superword) for superword in set(packing.superword_of.values()))
 
 
 def layer(graph, inputs, units, slot):
@@ -42,9 +42,9 @@ def test_units_of_a_layer_fill_vectors():
     graph = Graph()
     first = layer(graph, [graph.input("x", k) for k in range(4)], 8, "first")
     packing, outputs = packing_of(graph, first)
-    assert sizes(packing)[8] > 20 and all(len(packing.bundle_of[node]) == 8 for node in outputs)
+    assert sizes(packing)[8] > 20 and all(len(packing.superword_of[node]) == 8 for node in outputs)
     packing, outputs = packing_of(graph, layer(graph, first, 12, "second"))
-    assert set(sizes(packing)) == {8, 4} and all(node in packing.bundle_of for node in outputs)
+    assert set(sizes(packing)) == {8, 4} and all(node in packing.superword_of for node in outputs)
 
 
 def test_sines_and_cosines_share_their_range_reduction():
@@ -53,7 +53,7 @@ def test_sines_and_cosines_share_their_range_reduction():
     both = [graph.function(name, x) for name in ("sin", "cos") for x in angles]
     packing, outputs = packing_of(graph, both)
     sines_only, _ = packing_of(graph, both[:4])
-    assert all(node in packing.bundle_of for node in outputs)
+    assert all(node in packing.superword_of for node in outputs)
     assert sizes(packing)[4] < 1.5 * sizes(sines_only)[4]
 
 
@@ -72,19 +72,19 @@ def test_isomorphic_legs_are_packed():
             )
         totals += [x, y]
     packing, outputs = packing_of(graph, totals)
-    assert all(len(packing.bundle_of[node]) == 4 for node in outputs)
+    assert all(len(packing.superword_of[node]) == 4 for node in outputs)
 
 
 def test_small_savings_are_not_packed():
     graph = Graph()
     few = [graph.function("tanh", graph.input("x", k)) for k in range(2)]
-    assert not packing_of(graph, few)[0].bundle_of
+    assert not packing_of(graph, few)[0].superword_of
     many = [graph.div(graph.input("x", k), graph.input("x", 10 - k)) for k in range(3)]
-    assert not packing_of(graph, many)[0].bundle_of
+    assert not packing_of(graph, many)[0].superword_of
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_bundles_have_a_topological_order(seed):
+def test_superwords_have_a_topological_order(seed):
     rng = np.random.default_rng(seed)
     graph = Graph()
     nodes = [graph.input("x", k) for k in range(6)]
@@ -98,14 +98,14 @@ def test_bundles_have_a_topological_order(seed):
         else:
             nodes.append(graph.mul(a, b) if kind == 5 else graph.add(a, b))
     packing, outputs = packing_of(graph, nodes[-40:])
-    assert len(packing.bundle_of) > 50
-    order = deepest_first(packing.graph, outputs, packing.bundle_of)
-    assert sorted(order) == packing.graph.live(outputs)
+    assert len(packing.superword_of) > 50
+    order = depth_first_schedule(packing.graph, outputs, packing.superword_of)
+    assert sorted(order) == packing.graph.live_nodes(outputs)
     position = {node: k for k, node in enumerate(order)}
     for node in order:
-        bundle = packing.bundle_of.get(node, (node,))
-        first = position[bundle[0]]
-        assert [position[member] for member in bundle] == list(range(first, first + len(bundle)))
+        superword = packing.superword_of.get(node, (node,))
+        first = position[superword[0]]
+        assert [position[member] for member in superword] == list(range(first, first + len(superword)))
         assert all(position[a] < first for a in packing.graph.args[node])
 
 
@@ -129,7 +129,7 @@ def test_search_time_is_bounded():
         lanes = [graph.fma(a, graph.input("y", 3 * k + i), graph.input("z", 3 * k + i)) for i, a in enumerate(lanes)]
         outputs += lanes
     begin_time = process_time()
-    Packing(graph, graph.live(outputs), outputs, 8)
+    Packing(graph, graph.live_nodes(outputs), outputs, 8)
     assert process_time() - begin_time < 2.0
 
 
@@ -142,7 +142,7 @@ def program(x, W, n):
         "chosen": chosen,
         "angles": (jnp.sin(x), jnp.cos(x), jnp.arctan2(x, hidden), jnp.cbrt(x)),
         "whole": ((10.0 * chosen).astype(int) + n, n // 3),
-        "slope": jax.grad(lambda x: jnp.sum(jnp.tanh(W @ x) / (1.0 + x * x)))(x),
+        "gradient": jax.grad(lambda x: jnp.sum(jnp.tanh(W @ x) / (1.0 + x * x)))(x),
     }
 
 

@@ -12,7 +12,7 @@ from jax import lax
 
 from hybridsim.native.llvm import emit, machine
 from hybridsim.native.runtime.function import NativeFunction
-from support.native_functions import difference, normal
+from support.native_functions import describe_difference, normal
 
 on_x86 = pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="runs code for x86")
 
@@ -30,7 +30,7 @@ def functions(x, A, n):
         "whole": (n // 3, n % 5, n << 2, n >> 1, n.astype(float), (x * 10).astype(int), jnp.floor(x), jnp.round(x)),
         "picked": (x[n[0] % 3], x.at[n[1] % 3].add(1.0), A[n[0] % 3, n[1] % 3]),
         "single": x.astype(np.float32) * np.float32(0.3),
-        "slope": jax.grad(lambda x: jnp.sum(jnp.tanh(A @ x) ** 2))(x),
+        "gradient": jax.grad(lambda x: jnp.sum(jnp.tanh(A @ x) ** 2))(x),
     }
 
 
@@ -47,23 +47,23 @@ def results(target: machine.CpuTarget):
     return one(*ARGUMENTS, batched=True), one(*(a[0] for a in ARGUMENTS))
 
 
-def differences(results, expected, tolerance: float) -> list[str]:
+def describe_differences(results, expected, tolerance: float) -> list[str]:
     pairs = zip(jax.tree.leaves(results), jax.tree.leaves(expected), strict=True)
-    return [problem for a, b in pairs if (problem := difference(np.asarray(a), np.asarray(b), tolerance))]
+    return [problem for a, b in pairs if (problem := describe_difference(np.asarray(a), np.asarray(b), tolerance))]
 
 
 @pytest.fixture(scope="module")
 def references(expected):
     """Results with the most lanes, with and without fused multiply-add."""
     references = {
-        fma: results(replace(target, lanes=8)) for fma, target in ((True, _fused()), (False, machine.PLAIN_X86))
+        fma: results(replace(target, lanes=8)) for fma, target in ((True, _fma_target()), (False, machine.PLAIN_X86))
     }
     for batch, _ in references.values():
-        assert not differences(batch, expected, 1e-13)
+        assert not describe_differences(batch, expected, 1e-13)
     return references
 
 
-def _fused() -> machine.CpuTarget:
+def _fma_target() -> machine.CpuTarget:
     """Target with fused multiply-add, if the host has it."""
     return machine.AVX2 if llvm.get_host_cpu_features().get("fma") else machine.host()
 
@@ -82,18 +82,18 @@ def test_bits_do_not_depend_on_lanes_or_processor(name, lanes, references):
     target = targets()[name]
     batch, single = results(replace(target, lanes=lanes))
     reference = references[target.fma]
-    assert not differences(batch, reference[0], 0.0)
-    assert not differences(single, reference[1], 0.0)
-    assert not differences(single, jax.tree.map(lambda a: a[0], batch), 0.0)
+    assert not describe_differences(batch, reference[0], 0.0)
+    assert not describe_differences(single, reference[1], 0.0)
+    assert not describe_differences(single, jax.tree.map(lambda a: a[0], batch), 0.0)
 
 
 @on_x86
 def test_fused_multiply_add_differs_by_rounding_only(references):
-    if not _fused().fma:
+    if not _fma_target().fma:
         pytest.skip("no fused multiply-add here")
-    assert not differences(references[True][0], references[False][0], 1e-13)
+    assert not describe_differences(references[True][0], references[False][0], 1e-13)
     # makes sure that the two differ at all
-    assert differences(references[True][0], references[False][0], 0.0)
+    assert describe_differences(references[True][0], references[False][0], 0.0)
 
 
 def _text(target: machine.CpuTarget, lanes: int) -> str:

@@ -7,7 +7,7 @@ import pytest
 from jax import lax
 from jax.scipy import linalg, special
 
-from support.native_functions import case, check, normal
+from support.native_functions import case, check_against_xla, normal
 
 TOLERANCE = 2e-14
 
@@ -41,7 +41,7 @@ def test_reductions():
         "statistics": case(lambda x: (jnp.cov(x), jnp.corrcoef(x), jnp.trapezoid(x), jnp.gradient(x, axis=1)), x),
         "booleans": case(lambda v: ((v > 0).any(), (v > 0).all(), jnp.count_nonzero(v > 0), jnp.allclose(v, v)), v),
     }
-    check(cases, TOLERANCE)
+    check_against_xla(cases, TOLERANCE)
 
 
 def _reduce_pair(x):
@@ -75,7 +75,7 @@ def test_products():
         "polynomials": case(lambda a: (jnp.polyval(a[0], a[1]), jnp.vander(a[0]), jnp.convolve(a[0], a[1, :2])), a),
         "convolutions": case(convolutions, images, kernels),
     }
-    check(cases, TOLERANCE)
+    check_against_xla(cases, TOLERANCE)
 
 
 def test_rearranging():
@@ -96,7 +96,7 @@ def test_rearranging():
         "piecewise": case(lambda x: jnp.piecewise(x, [x < 0, x >= 1], [lambda v: -v, 3.0, 0.0]), x),
         "select_n": case(lambda x, k: lax.select_n(k, x[0], x[1], x[2]), x, np.array([0, 1, 2, 1], np.int32)),
     }
-    check(cases, 0.0)
+    check_against_xla(cases, 0.0)
 
 
 def test_creation():
@@ -111,7 +111,7 @@ def test_creation():
         "scalars": case(lambda a: (a.reshape(1, 1), a.sum(), a.max(), jnp.stack([a, a]), jnp.argmax(a)), 1.5),
         "other kinds": case(lambda n, t: (n * 2, ~t, jnp.where(t, n, 0), n.astype(float)), 3, True),
     }
-    check(cases, 1e-15)
+    check_against_xla(cases, 1e-15)
 
 
 def test_empty_arrays():
@@ -128,7 +128,7 @@ def test_empty_arrays():
         "matrices": case(lambda v: [f(jnp.zeros((0, 3, 3))) for f in (jnp.linalg.inv, jnp.linalg.cholesky)], v),
         "flat matrices": case(lambda v: jnp.linalg.inv(jnp.zeros((2, 0, 0))), v),
     }
-    check(cases, 0.0)
+    check_against_xla(cases, 0.0)
 
 
 def _accumulate(total, x):
@@ -148,7 +148,7 @@ def test_gather_modes(mode):
         rows = [y.at[i].get(mode=mode) for y in (x, integers, signs, jnp.abs(integers).astype(np.uint8))]
         return rows, x.at[:, i].get(mode=mode), x.at[i, i[::-1]].get(mode=mode), x.at[i[:2, None], i].get(mode=mode)
 
-    check({"dynamic": case(gather, x, indices), "constant": case(lambda x: gather(x, indices), x)}, 0.0)
+    check_against_xla({"dynamic": case(gather, x, indices), "constant": case(lambda x: gather(x, indices), x)}, 0.0)
 
 
 @pytest.mark.parametrize("mode", ["clip", "drop", "promise_in_bounds", None])
@@ -163,7 +163,9 @@ def test_scatter_modes(mode):
         once = [getattr(x.at[i[:3]], op)(u[:3], mode=mode) for op in ("set", "divide")]
         return updates, elements, once, x.at[:, i[:2]].set(0.5, mode=mode), x.at[i[:3]].apply(jnp.sin, mode=mode)
 
-    check({"dynamic": case(scatter, x, u, index), "constant": case(lambda x, u: scatter(x, u, index), x, u)}, TOLERANCE)
+    check_against_xla(
+        {"dynamic": case(scatter, x, u, index), "constant": case(lambda x, u: scatter(x, u, index), x, u)}, TOLERANCE
+    )
 
 
 def test_indexing():
@@ -203,7 +205,7 @@ def test_indexing():
             cases[f"search {method} {side}"] = case(
                 lambda v, w, m=method, s=side: jnp.searchsorted(jnp.sort(v), w, side=s, method=m), v[:4], v[2:5]
             )
-    check(cases, TOLERANCE)
+    check_against_xla(cases, TOLERANCE)
 
 
 def test_sorting():
@@ -223,10 +225,10 @@ def test_sorting():
         "many": case(lambda a: (jnp.sort(a), jnp.argsort(a), lax.sort((a % 3, a % 2, a), num_keys=2)), integers),
         "many rows": case(lambda a: (jnp.sort(a, 1), jnp.argsort(a, 1)), integers[:26].reshape(2, 13) * 0.5),
     }
-    check(cases, 0.0)
+    check_against_xla(cases, 0.0)
 
 
-def _definite(A):
+def _spd_matrix(A):
     return A @ A.T + 3 * jnp.eye(len(A))
 
 
@@ -241,13 +243,13 @@ def test_factorisations():
         return [solve(A, B if f[0] else B.T, **dict(zip(names, f, strict=True))) for f in flags]
 
     def solve_stacks(S):
-        return jnp.linalg.inv(S), jnp.linalg.det(S), jnp.linalg.cholesky(jax.vmap(_definite)(S))
+        return jnp.linalg.inv(S), jnp.linalg.det(S), jnp.linalg.cholesky(jax.vmap(_spd_matrix)(S))
 
     cases = {
-        "cholesky": case(lambda A: [jnp.linalg.cholesky(_definite(A), upper=upper) for upper in (False, True)], A),
-        "lower half": case(lambda A: lax.linalg.cholesky(_definite(A) + jnp.triu(A, 1), symmetrize_input=False), A),
-        "symmetrised": case(lambda A: lax.linalg.cholesky(_definite(A) + 0.1 * jnp.tril(A)), A),
-        "definite": case(lambda A, b: linalg.cho_solve(linalg.cho_factor(_definite(A)), b), A, b),
+        "cholesky": case(lambda A: [jnp.linalg.cholesky(_spd_matrix(A), upper=upper) for upper in (False, True)], A),
+        "lower half": case(lambda A: lax.linalg.cholesky(_spd_matrix(A) + jnp.triu(A, 1), symmetrize_input=False), A),
+        "symmetrised": case(lambda A: lax.linalg.cholesky(_spd_matrix(A) + 0.1 * jnp.tril(A)), A),
+        "definite": case(lambda A, b: linalg.cho_solve(linalg.cho_factor(_spd_matrix(A)), b), A, b),
         "triangles": case(solve_triangular, stack[0], normal(3, 2)),
         "solve": case(lambda A, b: (jnp.linalg.solve(A, b), jnp.linalg.solve(A, A.T), jnp.linalg.inv(A)), A, b),
         "lu": case(lambda A: (lax.linalg.lu(A), lax.linalg.lu(A[:3]), lax.linalg.lu(A[:, :2]), linalg.lu(A)), A),
@@ -258,12 +260,12 @@ def test_factorisations():
         "powers": case(lambda A: (jnp.linalg.matrix_power(A, 5), linalg.expm(A[:2, :2])), A * 0.5),
     }
     # the shifted matrices of the other batch elements are not all well-conditioned
-    check(cases, 2e-12)
+    check_against_xla(cases, 2e-12)
 
 
 def test_a_matrix_that_is_not_positive_definite_gives_nan():
     bad = np.array([[1.0, 2.0], [2.0, 1.0]])
-    check({"bad": case(lambda A: jnp.isnan(jnp.linalg.cholesky(A)).any(), bad)}, 0.0)
+    check_against_xla({"bad": case(lambda A: jnp.isnan(jnp.linalg.cholesky(A)).any(), bad)}, 0.0)
 
 
 def test_gradients():
@@ -285,9 +287,9 @@ def test_gradients():
     cases = {name: case(jax.grad(f), x) for name, f in functions.items()}
     cases |= {
         "hessian": case(jax.hessian(functions["softmax"]), x[:4]),
-        "solve": case(jax.grad(lambda A: jnp.linalg.solve(_definite(A), A[0]).sum()), A),
-        "cholesky": case(jax.grad(lambda A: jnp.linalg.cholesky(_definite(A)).sum()), A),
+        "solve": case(jax.grad(lambda A: jnp.linalg.solve(_spd_matrix(A), A[0]).sum()), A),
+        "cholesky": case(jax.grad(lambda A: jnp.linalg.cholesky(_spd_matrix(A)).sum()), A),
         "det and norm": case(lambda A: (jax.grad(jnp.linalg.det)(A), jax.grad(jnp.linalg.norm)(A)), A),
-        "inverse": case(lambda A: jax.jacrev(jnp.linalg.inv)(_definite(A)), A),
+        "inverse": case(lambda A: jax.jacrev(jnp.linalg.inv)(_spd_matrix(A)), A),
     }
-    check(cases, 1e-12)
+    check_against_xla(cases, 1e-12)

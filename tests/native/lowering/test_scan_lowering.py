@@ -82,24 +82,24 @@ def test_derivatives_of_rollouts_are_those_of_xla(batch):
 
     rng = np.random.default_rng(1)
     fixed, free, steps = np.array(2.0), 0.2 * rng.normal(size=N), 5
-    start, inputs = rng.normal(size=(batch, N)), 0.1 * rng.normal(size=(batch, steps, N))
-    rollout = Rollout(step, fixed, free, start[0], inputs[0, 0], outputs=np.zeros(()))
+    initial, inputs = rng.normal(size=(batch, N)), 0.1 * rng.normal(size=(batch, steps, N))
+    rollout = Rollout(step, fixed, free, initial[0], inputs[0, 0], outputs=np.zeros(()))
     layouts = rollout.layouts
-    arguments = layouts.fixed.pack(fixed), layouts.free.pack(free), start, inputs
+    arguments = layouts.fixed.pack(fixed), layouts.free.pack(free), initial, inputs
     gradient = rollout.gradient(*arguments, np.zeros((1, N)), np.ones((1, 1, 1)))
     assert loop_count(rollout.graphs.step_graph[0]) >= 2
     tangents = rollout.tangents(*arguments, np.eye(N)[None], np.zeros((1, N, N)))
 
-    def loss(free, start, inputs):
-        end, results = jax.lax.scan(lambda x, s: step(fixed, free, x, s), start, inputs)
+    def loss(free, initial, inputs):
+        end, results = jax.lax.scan(lambda x, s: step(fixed, free, x, s), initial, inputs)
         return jnp.sum(results), end
 
     for k in range(batch):
-        by_xla = jax.jit(jax.grad(loss, argnums=(0, 1, 2), has_aux=True))
-        (d_free, d_start, d_inputs), end = by_xla(free, start[k], inputs[k])
+        xla_gradient = jax.jit(jax.grad(loss, argnums=(0, 1, 2), has_aux=True))
+        (d_free, d_initial, d_inputs), end = xla_gradient(free, initial[k], inputs[k])
         np.testing.assert_allclose(gradient.end[k], end, rtol=1e-12)
         np.testing.assert_allclose(gradient.free[k], d_free, rtol=1e-10, atol=1e-12)
-        np.testing.assert_allclose(gradient.initial[k], d_start, rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(gradient.initial[k], d_initial, rtol=1e-10, atol=1e-12)
         np.testing.assert_allclose(gradient.inputs[k], d_inputs, rtol=1e-10, atol=1e-12)
         np.testing.assert_allclose(tangents.output_tangents[k].sum(axis=(1, 2)), d_free, rtol=1e-10, atol=1e-12)
 
@@ -111,12 +111,12 @@ def test_lanes_are_bitwise_equal_to_single_trajectories():
         x, results = gauss_seidel(fixed, x + s, x)
         return x, results
 
-    A, start = 0.3 * rng.normal(size=(N, N)), rng.normal(size=(7, N))
-    rollout = Rollout(step, A, np.zeros(0), start[0], np.zeros(N))
+    A, initial = 0.3 * rng.normal(size=(N, N)), rng.normal(size=(7, N))
+    rollout = Rollout(step, A, np.zeros(0), initial[0], np.zeros(N))
     fixed, inputs = rollout.layouts.fixed.pack(A), np.zeros((1, 4, N))
-    batch = rollout.forward(fixed, np.zeros(0), start, inputs)
-    for k in range(len(start)):
-        single = rollout.forward(fixed, np.zeros(0), start[k : k + 1], inputs)
+    batch = rollout.forward(fixed, np.zeros(0), initial, inputs)
+    for k in range(len(initial)):
+        single = rollout.forward(fixed, np.zeros(0), initial[k : k + 1], inputs)
         assert np.array_equal(batch.end[k], single.end[0])
         assert np.array_equal(batch.outputs[k], single.outputs[0])
 
@@ -124,7 +124,7 @@ def test_lanes_are_bitwise_equal_to_single_trajectories():
 def lowered_loop_count(function) -> int:
     args = [jax.ShapeDtypeStruct(shape, np.float64) for shape in ((N, N), (N,), (N,))]
     graph, results = lower(lambda *a: jax.tree.leaves(function(*a)), args, ["A", "b", "x"])
-    used = graph.live(node for nodes in results for node in source_nodes(nodes))
+    used = graph.live_nodes(node for nodes in results for node in source_nodes(nodes))
     return sum(1 + loop_count(graph.data[n].body) for n in used if isinstance(graph.data[n], Loop))
 
 
@@ -144,7 +144,7 @@ def test_repeated_loops_stay_loops(monkeypatch):
     assert lowered_loop_count(lambda A, b, x: (iterate(A, b, x), iterate(A, b, x))) == 2
 
 
-def test_high_trip_counts_stay_loops_however_well_they_fold(monkeypatch):
+def test_loops_with_high_trip_counts_are_kept_even_if_they_fold_well(monkeypatch):
     monkeypatch.setattr(scan_lowering, "FOLDING_THRESHOLD", 1e9)
     monkeypatch.setattr(scan_lowering, "MAX_UNROLLED_ITERATIONS", 4)
     assert lowered_loop_count(gauss_seidel) == 2

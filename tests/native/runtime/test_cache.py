@@ -24,7 +24,7 @@ def folder(tmp_path, monkeypatch):
     return path
 
 
-def untraceable(*_):
+def fail_if_traced(*_):
     raise AssertionError("the step was traced")
 
 
@@ -43,7 +43,7 @@ def test_cached_kernel_is_reused_without_tracing(folder):
     (path,) = folder.glob("*.kernel")
     assert path.stat().st_mode & 0o077 == 0
     before = Rollout.compilations
-    result = new_rollout(step=untraceable).forward(*batch)
+    result = new_rollout(step=fail_if_traced).forward(*batch)
     assert Rollout.compilations == before
     for a, b in zip(result, expected, strict=True):
         np.testing.assert_array_equal(a, b)
@@ -53,7 +53,7 @@ def test_cached_kernel_is_reused_without_tracing(folder):
 def test_cached_forward_kernel_proves_support(trajectories):
     rollout = new_rollout()
     rollout.forward(*random_batch(rollout, trajectories))
-    new_rollout(step=untraceable).check_supported()
+    new_rollout(step=fail_if_traced).check_supported()
 
 
 def test_key_depends_on_everything_that_determines_the_code():
@@ -120,7 +120,7 @@ def test_read_only_folder_is_read(monkeypatch):
         raise PermissionError("read-only file system")
 
     monkeypatch.setattr(os, "utime", fail)
-    new_rollout(step=untraceable).forward(*random_batch(rollout, 1))
+    new_rollout(step=fail_if_traced).forward(*random_batch(rollout, 1))
 
 
 def test_without_a_home_folder_nothing_is_cached(monkeypatch):
@@ -137,7 +137,7 @@ def test_without_a_home_folder_nothing_is_cached(monkeypatch):
 
 
 def test_clear_keeps_files_that_are_not_entries(folder):
-    entry = cache.CachedKernel("forward", 1, 1, 1, 0, 0, b"x")
+    entry = cache.CompiledKernel("forward", 1, 1, 1, 0, 0, b"x")
     cache.store("good", entry)
     (folder / "strange.kernel").mkdir()
     with pytest.warns(UserWarning, match="cannot store a compiled kernel"):
@@ -147,7 +147,7 @@ def test_clear_keeps_files_that_are_not_entries(folder):
 
 
 def test_least_recently_used_entries_are_evicted(folder, monkeypatch):
-    entry = cache.CachedKernel("forward", 1, 1, 1, 0, 0, b"x" * 1000)
+    entry = cache.CompiledKernel("forward", 1, 1, 1, 0, 0, b"x" * 1000)
     monkeypatch.setattr(cache, "MAX_BYTES", int(3.5 * len(cache._encode(entry))))
     for k in range(5):
         cache.store(f"kernel{k}", entry)
@@ -161,7 +161,7 @@ def test_least_recently_used_entries_are_evicted(folder, monkeypatch):
 WRITER = """
 import os, sys
 from hybridsim.native.runtime import cache
-entry = cache.CachedKernel("forward", 1, 1, 1, 0, 0, bytes(range(256)) * 20000)
+entry = cache.CompiledKernel("forward", 1, 1, 1, 0, 0, bytes(range(256)) * 20000)
 print("ready", flush=True)
 while True:
     cache.store("contended", entry)

@@ -19,15 +19,15 @@ def native():
     fixed = rollout.layouts.fixed.pack(FIXED)[None]
     initial = rollout.layouts.carry.pack(CARRY)
 
-    def run(free, angles, torques):
+    def rollout_function(free, angles, torques):
         x0 = jnp.concatenate([angles, jnp.asarray(initial[2:])])
         end, outputs = call(fixed, free[None], x0[None], torques[None])
         return end[0, :4], outputs[0]
 
-    return run
+    return rollout_function
 
 
-def by_xla(free, angles, torques):
+def xla_rollout(free, angles, torques):
     """The same rollout by XLA."""
     parameters = {"damping": free[0], "length": free[1:3], "mass": free[3:5]}
     carry = (angles, *[jnp.asarray(x) for x in CARRY[1:]])
@@ -42,9 +42,9 @@ ARGUMENTS = (
 )
 
 
-def loss(run):
+def loss(rollout_function):
     def function(free, angles, torques):
-        end, outputs = run(free, angles, torques)
+        end, outputs = rollout_function(free, angles, torques)
         return jnp.sum(end**2) + jnp.sum(jnp.sin(outputs))
 
     return function
@@ -58,33 +58,35 @@ def assert_close(result, expected, rtol=1e-11):
 @pytest.mark.parametrize("transform", [lambda f: f, jax.jit], ids=["eager", "jit"])
 def test_value(native, transform):
     with jax.enable_x64(True):
-        assert_close(transform(native)(*ARGUMENTS), by_xla(*ARGUMENTS))
+        assert_close(transform(native)(*ARGUMENTS), xla_rollout(*ARGUMENTS))
 
 
 @pytest.mark.parametrize("transform", [lambda f: f, jax.jit], ids=["eager", "jit"])
 def test_gradient(native, transform):
     with jax.enable_x64(True):
         result = transform(jax.value_and_grad(loss(native), argnums=(0, 1, 2)))(*ARGUMENTS)
-        assert_close(result, jax.value_and_grad(loss(by_xla), argnums=(0, 1, 2))(*ARGUMENTS))
+        assert_close(result, jax.value_and_grad(loss(xla_rollout), argnums=(0, 1, 2))(*ARGUMENTS))
 
 
 def test_gradient_of_some_arguments(native):
     with jax.enable_x64(True):
-        assert_close(jax.grad(loss(native), argnums=1)(*ARGUMENTS), jax.grad(loss(by_xla), argnums=1)(*ARGUMENTS))
-        assert_close(jax.grad(loss(native))(*ARGUMENTS), jax.grad(loss(by_xla))(*ARGUMENTS))
+        assert_close(jax.grad(loss(native), argnums=1)(*ARGUMENTS), jax.grad(loss(xla_rollout), argnums=1)(*ARGUMENTS))
+        assert_close(jax.grad(loss(native))(*ARGUMENTS), jax.grad(loss(xla_rollout))(*ARGUMENTS))
 
 
 def test_jvp(native):
     rng = np.random.default_rng(1)
-    along = tuple(rng.normal(size=a.shape) for a in ARGUMENTS)
+    tangents = tuple(rng.normal(size=a.shape) for a in ARGUMENTS)
     with jax.enable_x64(True):
-        assert_close(jax.jvp(native, ARGUMENTS, along), jax.jvp(by_xla, ARGUMENTS, along))
+        assert_close(jax.jvp(native, ARGUMENTS, tangents), jax.jvp(xla_rollout, ARGUMENTS, tangents))
 
 
 @pytest.mark.parametrize("mode", [jax.jacfwd, jax.jacrev])
 def test_jacobian(native, mode):
     with jax.enable_x64(True):
-        assert_close(jax.jit(mode(native, argnums=(0, 1)))(*ARGUMENTS), jax.jacfwd(by_xla, argnums=(0, 1))(*ARGUMENTS))
+        assert_close(
+            jax.jit(mode(native, argnums=(0, 1)))(*ARGUMENTS), jax.jacfwd(xla_rollout, argnums=(0, 1))(*ARGUMENTS)
+        )
 
 
 @pytest.mark.parametrize("axes", [(None, 0, None), (0, 0, 0), (0, None, None), (None, None, 1)], ids=str)
@@ -98,23 +100,25 @@ def test_vmap(native, axes):
 
     arguments = tuple(mapped(a, axis) for a, axis in zip(ARGUMENTS, axes, strict=True))
     with jax.enable_x64(True):
-        assert_close(jax.vmap(native, axes)(*arguments), jax.vmap(by_xla, axes)(*arguments))
+        assert_close(jax.vmap(native, axes)(*arguments), jax.vmap(xla_rollout, axes)(*arguments))
         gradient = jax.jit(jax.vmap(jax.grad(loss(native), argnums=(0, 1, 2)), axes))
-        assert_close(gradient(*arguments), jax.vmap(jax.grad(loss(by_xla), argnums=(0, 1, 2)), axes)(*arguments))
+        assert_close(gradient(*arguments), jax.vmap(jax.grad(loss(xla_rollout), argnums=(0, 1, 2)), axes)(*arguments))
         # gradient of a sum over trajectories with respect to shared arguments
-        total = lambda run: lambda *a: jnp.sum(jax.vmap(loss(run), axes)(*a))  # noqa: E731
-        assert_close(jax.grad(total(native), (0, 1, 2))(*arguments), jax.grad(total(by_xla), (0, 1, 2))(*arguments))
+        total = lambda rollout_function: lambda *a: jnp.sum(jax.vmap(loss(rollout_function), axes)(*a))  # noqa: E731
+        assert_close(
+            jax.grad(total(native), (0, 1, 2))(*arguments), jax.grad(total(xla_rollout), (0, 1, 2))(*arguments)
+        )
 
 
 def test_nested_vmap(native):
     free = np.stack([ARGUMENTS[0] * k for k in (0.9, 1.0, 1.2)])
     angles = np.stack([ARGUMENTS[1] + k for k in (0.0, 0.1)])
 
-    def nested(run):
-        return jax.vmap(jax.vmap(run, (None, 0, None)), (0, None, None))
+    def nested(rollout_function):
+        return jax.vmap(jax.vmap(rollout_function, (None, 0, None)), (0, None, None))
 
     with jax.enable_x64(True):
-        assert_close(nested(native)(free, angles, ARGUMENTS[2]), nested(by_xla)(free, angles, ARGUMENTS[2]))
+        assert_close(nested(native)(free, angles, ARGUMENTS[2]), nested(xla_rollout)(free, angles, ARGUMENTS[2]))
 
 
 def test_several_threads_give_the_same_bits():
@@ -169,9 +173,9 @@ def test_second_derivatives_by_the_fallback(order):
         states = np.concatenate([initial, initial])
         states[1, :2] += 0.3
 
-        def total(run):
+        def total(rollout_function):
             def function(free):
-                end, outputs = run(fixed, free[None], states, ARGUMENTS[2][None])
+                end, outputs = rollout_function(fixed, free[None], states, ARGUMENTS[2][None])
                 return jnp.sum(end[:, :4] ** 2) + jnp.sum(jnp.sin(outputs))
 
             return function
@@ -182,12 +186,12 @@ def test_second_derivatives_by_the_fallback(order):
 
 
 def test_inside_a_scan(native):
-    def three_times(run):
+    def three_times(rollout_function):
         def body(angles, _):
-            end, _ = run(ARGUMENTS[0], angles, ARGUMENTS[2])
+            end, _ = rollout_function(ARGUMENTS[0], angles, ARGUMENTS[2])
             return end[:2], None
 
         return jax.lax.scan(body, ARGUMENTS[1], length=3)[0]
 
     with jax.enable_x64(True):
-        assert_close(jax.jit(lambda: three_times(native))(), three_times(by_xla), rtol=1e-9)
+        assert_close(jax.jit(lambda: three_times(native))(), three_times(xla_rollout), rtol=1e-9)

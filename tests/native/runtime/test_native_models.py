@@ -25,7 +25,7 @@ from support.real_models import URDF, bullet_file, suite_file
 QUICK = (("pendulum", True),)
 """Models of the default test run, and whether with a graft; XLA takes long to compile the others."""
 IMPORTED = ("laikago", "a1", "panda", "humanoid")
-DENSE = ("cartpole", "ball", "arm")
+ALL_PARAMETERS_FREE = ("cartpole", "ball", "arm")
 """Models that are differentiated with respect to all parameters."""
 
 
@@ -40,7 +40,7 @@ def load(name):
         return load_model(bullet_file(path), **options)
 
 
-def grafted(model):
+def network_blueprint(model):
     """Blueprint with a network from velocities and passive torques to all torques, with nonzero weights."""
     net = MLP(2 * model.nv, model.nv, hidden=(5,), seed=1)
     weights = tuple(np.random.default_rng(k).normal(scale=0.1, size=w.shape) for k, w in enumerate(net.weights))
@@ -48,26 +48,26 @@ def grafted(model):
     return Blueprint(Graft("joint.tau", ["joint.qd", "joint.passive"], net))
 
 
-class Case:
+class BackendComparison:
     """A simulator with random states and commands, and its rollout by native code and by XLA."""
 
-    def __init__(self, model, *, blueprint=None, dense=False, steps):
+    def __init__(self, model, *, blueprint=None, all_free=False, steps):
         rng = np.random.default_rng(0)
         self.sim = Simulator(model, blueprint=blueprint, dt=0.001)
-        free = self.sim if dense else model.body.mass
+        free = self.sim if all_free else model.body.mass
 
-        def step(fixed, free, run, inputs):
-            sim = free if dense else eqx.tree_at(lambda s: s.model.body.mass, fixed, free)
-            return guarded_step(sim, run, inputs)
+        def step(fixed, free, carry, inputs):
+            sim = free if all_free else eqx.tree_at(lambda s: s.model.body.mass, fixed, free)
+            return guarded_step(sim, carry, inputs)
 
-        self.step, self.free, self.fixed = step, free, None if dense else self.sim
-        self.run = initial_carry(self.sim.initial_state(qd=rng.normal(scale=0.5, size=model.nv)))
-        self.rollout = Rollout(step, self.fixed, free, self.run, Inputs(np.zeros(model.nu)))
+        self.step, self.free, self.fixed = step, free, None if all_free else self.sim
+        self.carry = initial_carry(self.sim.initial_state(qd=rng.normal(scale=0.5, size=model.nv)))
+        self.rollout = Rollout(step, self.fixed, free, self.carry, Inputs(np.zeros(model.nu)))
         layouts = self.rollout.layouts
         self.rows = (
             layouts.fixed.pack(self.fixed),
             layouts.free.pack(free),
-            layouts.carry.pack(self.run)[None],
+            layouts.carry.pack(self.carry)[None],
             rng.normal(size=(1, steps, model.nu)),
         )
         self.cotangents = (
@@ -76,16 +76,16 @@ class Case:
         )
         self.directions = tuple(rng.normal(size=(1, 2, n)) for n in (layouts.free.size, layouts.carry.size))
 
-    def by_xla(self):
+    def xla_rollout(self):
         """The rollout by XLA as a function of parameters, floats of the state and commands, and its arguments."""
         layouts = self.rollout.layouts
 
         def function(free, floats, commands):
-            run = layouts.carry.with_float_leaves(self.run, floats)
-            end, rows = jax.lax.scan(lambda r, u: self.step(self.fixed, free, r, Inputs(u)), run, commands)
+            carry = layouts.carry.with_float_leaves(self.carry, floats)
+            end, rows = jax.lax.scan(lambda r, u: self.step(self.fixed, free, r, Inputs(u)), carry, commands)
             return layouts.carry.float_leaves(end), layouts.outputs.float_leaves(rows)
 
-        return function, (self.free, layouts.carry.float_leaves(self.run), self.rows[3][0])
+        return function, (self.free, layouts.carry.float_leaves(self.carry), self.rows[3][0])
 
 
 def assert_close(result, expected, tolerance):
@@ -93,30 +93,30 @@ def assert_close(result, expected, tolerance):
     np.testing.assert_allclose(result / size, expected / size, rtol=0.0, atol=tolerance)
 
 
-def flat(trees):
+def flatten(trees):
     return np.concatenate([np.ravel(x) for x in jax.tree.leaves(trees)])
 
 
-def check(case, tolerance):
-    layouts = case.rollout.layouts
-    function, arguments = case.by_xla()
-    ct_floats = layouts.carry.float_leaves(layouts.carry.unpack(case.cotangents[0][0]))
-    ct_rows = layouts.outputs.float_leaves(layouts.outputs.unpack(case.cotangents[1][0]))
-    t_free, t_initial = (t[0, 1] for t in case.directions)
-    along = (
+def check_backends_agree(comparison, tolerance):
+    layouts = comparison.rollout.layouts
+    function, arguments = comparison.xla_rollout()
+    ct_floats = layouts.carry.float_leaves(layouts.carry.unpack(comparison.cotangents[0][0]))
+    ct_rows = layouts.outputs.float_leaves(layouts.outputs.unpack(comparison.cotangents[1][0]))
+    t_free, t_initial = (t[0, 1] for t in comparison.directions)
+    direction = (
         layouts.free.unpack(t_free),
         layouts.carry.float_leaves(layouts.carry.unpack(t_initial)),
         np.zeros_like(arguments[2]),
     )
 
-    def value_and_derivatives(arguments, cotangents, along):
+    def value_and_derivatives(arguments, cotangents, direction):
         value, vjp = jax.vjp(function, *arguments)
-        return value, vjp(cotangents), jax.jvp(function, arguments, along)[1]
+        return value, vjp(cotangents), jax.jvp(function, arguments, direction)[1]
 
-    value, gradients, tangents = jax.jit(value_and_derivatives)(arguments, (ct_floats, ct_rows), along)
-    native = case.rollout.gradient(*case.rows, *case.cotangents)
+    value, gradients, tangents = jax.jit(value_and_derivatives)(arguments, (ct_floats, ct_rows), direction)
+    native = comparison.rollout.gradient(*comparison.rows, *comparison.cotangents)
     end = layouts.carry.unpack(native.end[0])
-    assert_close(flat(layouts.carry.float_leaves(end)), flat(value[0]), tolerance)
+    assert_close(flatten(layouts.carry.float_leaves(end)), flatten(value[0]), tolerance)
     assert_close(
         native.outputs[0].ravel(),
         layouts.outputs.pack(layouts.outputs.treedef.unflatten(value[1]), native.outputs[0].shape[:1]).ravel(),
@@ -125,14 +125,14 @@ def check(case, tolerance):
     initial = layouts.carry.unpack(native.initial[0])
     # compared as one array, because the gradient of a mass without effect is rounding error only
     assert_close(
-        np.concatenate([native.free[0], flat(layouts.carry.float_leaves(initial))]),
-        np.concatenate([layouts.free.pack(gradients[0]), flat(gradients[1])]),
+        np.concatenate([native.free[0], flatten(layouts.carry.float_leaves(initial))]),
+        np.concatenate([layouts.free.pack(gradients[0]), flatten(gradients[1])]),
         tolerance,
     )
     assert_close(native.inputs[0], gradients[2], tolerance)
-    sensitivities = case.rollout.tangents(*case.rows, *case.directions)
-    along_end = layouts.carry.float_leaves(layouts.carry.unpack(sensitivities.end_tangents[0, 1]))
-    assert_close(flat(along_end), flat(tangents[0]), tolerance)
+    sensitivities = comparison.rollout.tangents(*comparison.rows, *comparison.directions)
+    end_tangent = layouts.carry.float_leaves(layouts.carry.unpack(sensitivities.end_tangents[0, 1]))
+    assert_close(flatten(end_tangent), flatten(tangents[0]), tolerance)
 
 
 @pytest.mark.parametrize(
@@ -145,13 +145,13 @@ def check(case, tolerance):
 )
 def test_native_code_equals_xla(name, grafts):
     model = load(name)
-    blueprint = grafted(model) if grafts else None
-    check(Case(model, blueprint=blueprint, steps=1), 1e-11)
-    check(Case(model, blueprint=blueprint, steps=100), 1e-9)
+    blueprint = network_blueprint(model) if grafts else None
+    check_backends_agree(BackendComparison(model, blueprint=blueprint, steps=1), 1e-11)
+    check_backends_agree(BackendComparison(model, blueprint=blueprint, steps=100), 1e-9)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", DENSE)
+@pytest.mark.parametrize("name", ALL_PARAMETERS_FREE)
 def test_with_respect_to_every_parameter(name):
-    check(Case(BUILT_IN[name](), dense=True, steps=1), 1e-11)
-    check(Case(BUILT_IN[name](), dense=True, steps=100), 1e-9)
+    check_backends_agree(BackendComparison(BUILT_IN[name](), all_free=True, steps=1), 1e-11)
+    check_backends_agree(BackendComparison(BUILT_IN[name](), all_free=True, steps=100), 1e-9)

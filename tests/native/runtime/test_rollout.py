@@ -22,7 +22,7 @@ def cotangents(rollout, batch, seed=1):
     return rng.normal(size=(batch, sizes.x)), rng.normal(size=(batch, STEPS, sizes.y))
 
 
-def by_xla(rollout, fixed, free, initial, inputs):
+def xla_rollout(rollout, fixed, free, initial, inputs):
     """The rollout of one trajectory as a JAX function of its float arrays, and its arguments."""
     layouts = rollout.layouts
 
@@ -40,7 +40,7 @@ def test_forward_equals_xla(rollout):
     fixed, free, initial, inputs = random_batch(rollout, 1)
     result = rollout.forward(fixed, free, initial, inputs)
     with jax.enable_x64(True):
-        function, arguments = by_xla(rollout, fixed, free[0], initial[0], inputs[0])
+        function, arguments = xla_rollout(rollout, fixed, free[0], initial[0], inputs[0])
         floats, outputs = jax.jit(function)(*arguments)
     got = rollout.layouts.carry.unpack(result.end[0])
     np.testing.assert_allclose(got[0], floats[0], rtol=1e-13)
@@ -58,7 +58,7 @@ def test_gradient_equals_xla(rollout):
     result = rollout.gradient(fixed, free, initial, inputs, ct_end, ct_outputs)
     layouts = rollout.layouts
     with jax.enable_x64(True):
-        function, arguments = by_xla(rollout, fixed, free[0], initial[0], inputs[0])
+        function, arguments = xla_rollout(rollout, fixed, free[0], initial[0], inputs[0])
         _, vjp = jax.vjp(function, *arguments)
         ct = [jnp.asarray(x) for x in layouts.carry.float_leaves(layouts.carry.unpack(ct_end[0]))]
         d_free, d_floats, d_inputs = vjp((ct, jax.tree.map(jnp.asarray, layouts.outputs.unpack(ct_outputs[0]))))
@@ -82,13 +82,13 @@ def test_tangents_equal_xla(rollout, batch):
     np.testing.assert_allclose(result.end, plain.end, rtol=1e-12)
     with jax.enable_x64(True):
         for b, d in ((0, 0), (batch - 1, directions - 1)):
-            function, arguments = by_xla(rollout, fixed, free[b], initial[b], inputs[b])
-            along = (
+            function, arguments = xla_rollout(rollout, fixed, free[b], initial[b], inputs[b])
+            tangent = (
                 layouts.free.unpack(t_free[0, d]),
                 layouts.carry.float_leaves(layouts.carry.unpack(t_initial[b, d])),
                 t_inputs[b, d],
             )
-            _, (t_floats, t_outputs) = jax.jvp(function, arguments, along)
+            _, (t_floats, t_outputs) = jax.jvp(function, arguments, tangent)
             np.testing.assert_allclose(result.end_tangents[b, d, :4], np.concatenate(t_floats), rtol=1e-11)
             got = layouts.outputs.unpack(result.output_tangents[b, d])
             np.testing.assert_allclose(got["energy"], t_outputs["energy"], rtol=1e-11)
@@ -134,19 +134,19 @@ def test_bits_do_not_depend_on_checkpoints(rollout, batch, segment):
 
 @pytest.mark.parametrize("batch", [1, 64])
 def test_memory_of_a_gradient_is_bounded(rollout, batch):
-    """All states within the budget, beyond it a number proportional to the square root of the number of steps."""
+    """All states are stored if they fit in the budget, otherwise a number that grows with the square root of steps."""
 
     def megabytes(steps):
         kernel = rollout.kernel("gradient", batch)
-        segment = segment_length(steps, 8 * kernel.entry.cells_per_state)
-        return 8 * rollout.state_cells(kernel, steps, segment, 0) / 2**20
+        segment = segment_length(steps, 8 * kernel.compiled.cells_per_state)
+        return 8 * rollout.state_memory_cells(kernel, steps, segment, 0) / 2**20
 
     assert 0.01 < megabytes(1000) < 2.0
     assert max(megabytes(10**k) for k in range(8)) < 80.0
     assert megabytes(10**9) < 15.0 * megabytes(10**7)
 
 
-def test_shared_and_repeated_arrays_are_the_same(rollout):
+def test_shared_and_repeated_arrays_give_the_same_bits(rollout):
     fixed, free, initial, inputs = random_batch(rollout, 4)
     cts = cotangents(rollout, 1)
     shared = rollout.gradient(fixed, free[0], initial, inputs[:1], cts[0], cts[1][:, :1])
@@ -181,6 +181,21 @@ def test_changed_values_do_not_recompile_but_zeros_are_constants(rollout):
         rollout.forward(scaled, free * factor, initial + factor, inputs - factor)
     assert Rollout.compilations == before
     assert not rollout.is_compatible(fixed + 1.0)
+
+
+def test_the_smallest_integer_is_not_taken_for_zero():
+    """Its bits are those of -0.0."""
+    smallest = np.array(np.iinfo(np.int64).min)
+
+    def rollout(fixed):
+        return Rollout(lambda fixed, free, carry, inputs: (carry + fixed, None), fixed, None, np.array(0), None)
+
+    with jax.enable_x64(True):
+        rollouts = rollout(smallest), rollout(np.array(0))
+        row = rollouts[0].layouts.fixed.pack(smallest)
+        result = rollouts[0].forward(row, np.zeros(0), np.zeros((1, 1)), np.zeros((1, 1, 0)))
+    assert rollouts[0].layouts.carry.unpack(result.end[0]) == smallest
+    assert rollouts[1].is_compatible(np.zeros(1)) and not rollouts[1].is_compatible(row)
 
 
 def test_wrong_shapes_are_reported(rollout):

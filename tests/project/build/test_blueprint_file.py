@@ -44,25 +44,25 @@ GRAFTS = {
 }
 
 
-def same(one: Blueprint, other: Blueprint) -> bool:
+def are_equal(one: Blueprint, other: Blueprint) -> bool:
     a, b = jax.tree.leaves(one), jax.tree.leaves(other)
     return len(a) == len(b) and all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
 
 
 @pytest.mark.parametrize("kind", GRAFTS)
-def test_a_blueprint_survives_its_file(kind, tmp_path):
+def test_a_blueprint_is_unchanged_by_saving_and_loading(kind, tmp_path):
     model, graft = double_pendulum(), GRAFTS[kind]
     blueprint = Blueprint(eqx.tree_at(lambda g: g.net, graft, randomize_weights(graft.net, (1, 0.5))))
     save_blueprint(blueprint, tmp_path / "b.toml", model)
     again = load_blueprint(tmp_path / "b.toml", model)
     assert jax.tree.structure(again) == jax.tree.structure(blueprint)
-    assert same(again, blueprint)
+    assert are_equal(again, blueprint)
     one, other = (Simulator(model, blueprint=b) for b in (blueprint, again))
     state = one.initial_state([0.5, -0.3], [1.0, 0.2])
     assert np.array_equal(step(one, state).qd, step(other, state).qd)
 
 
-def test_contacts_and_user_inputs_survive(tmp_path):
+def test_contacts_and_user_inputs_are_unchanged_by_saving_and_loading(tmp_path):
     sim = Simulator(cube(), contact="compliant")
     cone = Graft(
         "contact.friction_force",
@@ -75,14 +75,14 @@ def test_contacts_and_user_inputs_survive(tmp_path):
     blueprint = Blueprint(cone, wind, inputs={"wind": 2})
     save_blueprint(blueprint, tmp_path / "b.toml", sim)
     again = load_blueprint(tmp_path / "b.toml", sim)
-    assert same(again, blueprint) and again.inputs == (("wind", 2),)
+    assert are_equal(again, blueprint) and again.inputs == (("wind", 2),)
 
 
 def test_without_weights_networks_have_initial_weights(tmp_path):
     text = 'format = 1\n[[graft]]\noutputs = "joint.tau"\ninputs = "joint.qd"\n[graft.network]\nhidden = [4]\n'
     (tmp_path / "b.toml").write_text(text)
     one, other = (load_blueprint(tmp_path / "b.toml", double_pendulum(), seed=seed) for seed in (0, 1))
-    assert not np.any(one.grafts[0].net.weights[-1]) and not same(one, other)
+    assert not np.any(one.grafts[0].net.weights[-1]) and not are_equal(one, other)
 
 
 def test_user_defined_networks_cannot_be_saved(tmp_path):
@@ -105,7 +105,7 @@ def test_weights_of_another_model_are_explained(tmp_path):
     assert "network 0 now also reads 'joint.q[joint2]', 'joint.qd[joint2]'" in message
 
 
-def other(tmp_path, **arrays):
+def overwrite_weights(tmp_path, **arrays):
     file = tmp_path / "b.safetensors"
     file.write_bytes(safetensors.numpy.save(safetensors.numpy.load(file.read_bytes()) | arrays, {"format": "1"}))
 
@@ -113,7 +113,7 @@ def other(tmp_path, **arrays):
 def test_mismatched_weights_are_reported(tmp_path):
     model = double_pendulum()
     save_blueprint(Blueprint(GRAFTS["mlp"]), tmp_path / "b.toml", model)
-    other(tmp_path, **{"graft[0].biases[0]": np.full(3, np.nan), "graft[7].weights[0]": np.zeros((1, 1))})
+    overwrite_weights(tmp_path, **{"graft[0].biases[0]": np.full(3, np.nan), "graft[7].weights[0]": np.zeros((1, 1))})
     with pytest.raises(HybridsimError, match=r"biases\[0\] has entries that are not finite; graft\[7\].*no network"):
         load_blueprint(tmp_path / "b.toml", model)
     (tmp_path / "b.safetensors").write_bytes(b"nonsense")
@@ -166,7 +166,7 @@ def test_names_with_special_characters_are_escaped(tmp_path):
     model = odd.build()
     blueprint = Blueprint(Graft("joint.tau[left-knee.1]", "joint.qd[left-knee.1]", MLP(1, 1, **HIDDEN)))
     save_blueprint(blueprint, tmp_path / "b.toml", model)
-    assert same(load_blueprint(tmp_path / "b.toml", model), blueprint)
+    assert are_equal(load_blueprint(tmp_path / "b.toml", model), blueprint)
 
 
 def test_weights_of_another_model_are_refused_even_if_their_shapes_fit(tmp_path):

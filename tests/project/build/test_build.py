@@ -16,39 +16,39 @@ from hybridsim.model.builder import ModelBuilder
 from hybridsim.project.build.build import BuiltProject, build
 from hybridsim.project.schema.content import Content
 from hybridsim.project.schema.load import load_project
-from hybridsim.project.schema.solvers import AdamSolver, LbfgsSolver, LevenbergMarquardtSolver
+from hybridsim.project.schema.solvers import AdamTable, LbfgsTable, LevenbergMarquardtTable
 from hybridsim.robots import pendulum
 from hybridsim.sim.rollout import simulate
 from hybridsim.sim.simulator import Simulator
-from support.small_projects import ARM_URDF, PROJECT, problems_of, write_columns, write_project
+from support.small_projects import PROJECT, TWO_LINK_URDF, problems_of, write_columns, write_project
 
 DOCUMENTATION = Path(__file__).parents[3] / "docs" / "projects.md"
 
 
-def built(folder: Path, text: str) -> BuiltProject:
+def build_project(folder: Path, text: str) -> BuiltProject:
     return build(load_project(write_project(folder, text)))
 
 
-def test_a_fit_finds_what_the_recordings_were_made_with(tmp_path):
+def test_a_fit_recovers_the_true_damping(tmp_path):
     sim = Simulator(pendulum(damping=0.3), dt=0.01)
     for k, angle in enumerate((0.5, 1.0, 1.5)):
-        motion = simulate(sim, sim.initial_state([angle]), steps=300)
-        write_columns(tmp_path / f"swing{k}.csv", {"time": motion.t, "q": np.rad2deg(motion.q[:, 0])})
-    text = PROJECT.replace('["run.csv"]', '"swing*.csv"').replace("validation = 0.0\n", "")
+        trajectory = simulate(sim, sim.initial_state([angle]), steps=300)
+        write_columns(tmp_path / f"swing{k}.csv", {"time": trajectory.t, "q": np.rad2deg(trajectory.q[:, 0])})
+    text = PROJECT.replace('["run.csv"]', '"swing*.csv"').replace("held_out = 0.0\n", "")
     text = text.replace("noise = 0.001", 'unit = "deg"')
-    ready = built(tmp_path, text)
-    assert [run.name for run in ready.problem.train] == ["swing0", "swing2"]
-    assert [run.name for run in ready.problem.held_out] == ["swing1"]
-    assert [stage.window for stage in ready.stages] == [0.25, 1.0]
-    assert len(ready.sources) == 3 and all(len(sha256) == 64 for _, sha256 in ready.sources)
-    fitted = fit(ready.problem, ready.stages)
+    built = build_project(tmp_path, text)
+    assert [run.name for run in built.problem.train] == ["swing0", "swing2"]
+    assert [run.name for run in built.problem.held_out] == ["swing1"]
+    assert [stage.window for stage in built.stages] == [0.25, 1.0]
+    assert len(built.sources) == 3 and all(len(sha256) == 64 for _, sha256 in built.sources)
+    fitted = fit(built.problem, built.stages)
     assert fitted.has_converged
-    assert ready.problem.space.values(fitted.theta)["joint.damping[joint0]"] == pytest.approx(0.3, rel=1e-6)
+    assert built.problem.space.values(fitted.theta)["joint.damping[joint0]"] == pytest.approx(0.3, rel=1e-6)
 
 
 def test_noise_is_specified_in_the_columns_unit(tmp_path):
-    ready = built(tmp_path, PROJECT.replace("noise = 0.001", 'noise = 0.5\nunit = "deg"\nscale = -2.0'))
-    assert ready.problem.measurements.noise == {"angle": pytest.approx(np.deg2rad(1.0))}
+    built = build_project(tmp_path, PROJECT.replace("noise = 0.001", 'noise = 0.5\nunit = "deg"\nscale = -2.0'))
+    assert built.problem.channel_roles.noise == {"angle": pytest.approx(np.deg2rad(1.0))}
 
 
 def test_noise_is_estimated_from_the_training_runs(tmp_path):
@@ -56,16 +56,16 @@ def test_noise_is_estimated_from_the_training_runs(tmp_path):
     for name, level in (("a", 0.01), ("b", 0.02), ("c", 0.03), ("held", 5.0)):
         values = np.sin(t) + level * rng.normal(size=len(t))
         write_columns(tmp_path / f"{name}.csv", {"time": t, "q": values})
-    text = PROJECT.replace("noise = 0.001\n", "").replace("validation = 0.0", "validation = ['h*']")
-    ready = built(tmp_path, text.replace('["run.csv"]', '["?.csv", "held.csv"]'))
-    assert ready.problem.measurements.noise["angle"] == pytest.approx(0.02, rel=0.15)
-    assert [run.name for run in ready.problem.held_out] == ["held"]
+    text = PROJECT.replace("noise = 0.001\n", "").replace("held_out = 0.0", "held_out = ['h*']")
+    built = build_project(tmp_path, text.replace('["run.csv"]', '["?.csv", "held.csv"]'))
+    assert built.problem.channel_roles.noise["angle"] == pytest.approx(0.02, rel=0.15)
+    assert [run.name for run in built.problem.held_out] == ["held"]
 
 
 def test_estimated_noise_has_a_lower_bound(tmp_path):
-    ready = built(tmp_path, PROJECT.replace("noise = 0.001\n", ""))
-    series = ready.problem.train[0].series["angle"]
-    assert ready.problem.measurements.noise["angle"] >= 0.99e-6 * np.std(series.values)
+    built = build_project(tmp_path, PROJECT.replace("noise = 0.001\n", ""))
+    series = built.problem.train[0].series["angle"]
+    assert built.problem.channel_roles.noise["angle"] >= 0.99e-6 * np.std(series.values)
 
 
 def test_the_noise_of_a_channel_at_rest_cannot_be_estimated(tmp_path):
@@ -77,20 +77,20 @@ def test_the_noise_of_a_channel_at_rest_cannot_be_estimated(tmp_path):
 
 
 def test_a_single_run_is_cut_for_validation(tmp_path):
-    ready = built(tmp_path, PROJECT.replace("validation = 0.0", "validation = 0.2"))
-    (first,), (last,) = ready.problem.train, ready.problem.held_out
+    built = build_project(tmp_path, PROJECT.replace("held_out = 0.0", "held_out = 0.2"))
+    (first,), (last,) = built.problem.train, built.problem.held_out
     assert last.start - first.start == pytest.approx(0.8, abs=0.02) and first.end <= last.start
     assert last.end == pytest.approx(0.99)
 
 
 def test_runs_are_cut_at_gaps_and_named_by_pattern(tmp_path):
     t = np.concatenate([np.arange(0, 50), np.arange(150, 200), np.arange(300, 350)]) * 0.01
-    path = write_project(tmp_path, PROJECT.replace("validation = 0.0", "validation = ['gap.1']\nlongest_gap = 0.5"))
+    path = write_project(tmp_path, PROJECT.replace("held_out = 0.0", "held_out = ['gap.1']\nmax_sample_interval = 0.5"))
     path.write_text(path.read_text().replace("run.csv", "gap.csv"))
     write_columns(tmp_path / "gap.csv", {"time": t, "q": np.sin(t)})
-    ready = build(load_project(path))
-    assert [run.name for run in ready.problem.train] == ["gap.0", "gap.2"]
-    assert [run.name for run in ready.problem.held_out] == ["gap.1"]
+    built = build(load_project(path))
+    assert [run.name for run in built.problem.train] == ["gap.0", "gap.2"]
+    assert [run.name for run in built.problem.held_out] == ["gap.1"]
 
 
 def test_warnings_about_data_are_phrased_for_project_files(tmp_path):
@@ -98,10 +98,10 @@ def test_warnings_about_data_are_phrased_for_project_files(tmp_path):
     t = np.concatenate([np.arange(0, 50), np.arange(150, 200)]) * 0.01
     write_columns(tmp_path / "gap.csv", {"time": t, "q": np.sin(t)})
     (warning,) = build(load_project(path)).warnings
-    assert warning.code == "data.gap" and "longest_gap = 0.05 in [data]" in warning.fix
+    assert warning.code == "data.gap" and "max_sample_interval = 0.05 in [data]" in warning.fix
 
 
-def test_a_column_that_many_files_lack_is_told_once(tmp_path):
+def test_a_column_missing_in_many_files_is_reported_once(tmp_path):
     path = write_project(tmp_path, PROJECT.replace('["run.csv"]', '"*.csv"').replace('column = "q"', 'column = "p"'))
     for k in range(3):
         (tmp_path / f"more{k}.csv").write_text((tmp_path / "run.csv").read_text())
@@ -112,12 +112,14 @@ def test_a_column_that_many_files_lack_is_told_once(tmp_path):
 def test_files_with_several_runs(tmp_path):
     t = np.arange(100) * 0.01
     np.savez(tmp_path / "stack.npz", states=np.stack([np.stack([np.cos(w * t), t], axis=1) for w in (1.0, 2.0, 3.0)]))
-    text = PROJECT.replace('["run.csv"]', '"stack.npz"\nstep = 0.01').replace('column = "q"', 'column = "states[0]"')
+    text = PROJECT.replace('["run.csv"]', '"stack.npz"\nsample_interval = 0.01').replace(
+        'column = "q"', 'column = "states[0]"'
+    )
     (problem, *_) = problems_of(build, load_project(write_project(tmp_path, text)))
-    assert "several = true in [data]" in problem.fix
-    text = text.replace("step = 0.01", "step = 0.01\nseveral = true")
-    ready = built(tmp_path, text.replace("validation = 0.0", 'validation = ["stack[1]"]'))
-    assert [run.name for run in ready.problem.train] == ["stack[0]", "stack[2]"]
+    assert "several_runs = true in [data]" in problem.fix
+    text = text.replace("sample_interval = 0.01", "sample_interval = 0.01\nseveral_runs = true")
+    built = build_project(tmp_path, text.replace("held_out = 0.0", 'held_out = ["stack[1]"]'))
+    assert [run.name for run in built.problem.train] == ["stack[0]", "stack[2]"]
 
 
 def test_runs_of_the_same_name_get_unique_names(tmp_path):
@@ -125,105 +127,106 @@ def test_runs_of_the_same_name_get_unique_names(tmp_path):
     for folder in ("a/x", "b/x"):
         (tmp_path / folder).mkdir(parents=True)
         write_columns(tmp_path / folder / "run.csv", {"time": t, "q": np.sin(t)})
-    text = PROJECT.replace('["run.csv"]', '"?/x/*.csv"').replace("validation = 0.0", 'validation = ["b*"]')
-    ready = built(tmp_path, text)
-    assert [run.name for run in (*ready.problem.train, *ready.problem.held_out)] == ["a/x/run.csv", "b/x/run.csv"]
+    text = PROJECT.replace('["run.csv"]', '"?/x/*.csv"').replace("held_out = 0.0", 'held_out = ["b*"]')
+    built = build_project(tmp_path, text)
+    assert [run.name for run in (*built.problem.train, *built.problem.held_out)] == ["a/x/run.csv", "b/x/run.csv"]
 
 
 def test_a_run_of_several_files(tmp_path):
     write_columns(tmp_path / "motor.csv", {"time": np.arange(0.0, 1.0, 0.1), "u": np.linspace(0.0, 1.0, 10)})
     write_columns(tmp_path / "encoder.csv", {"time": np.arange(0.0, 1.0, 0.01), "q": np.linspace(0.0, 1.0, 100)})
     text = PROJECT.replace('["run.csv"]', '[["encoder.csv", "motor.csv"]]')
-    ready = built(tmp_path, text + '[[command]]\njoint = "joint0"\ncolumn = "u"\n')
-    (run,) = ready.problem.train
+    built = build_project(tmp_path, text + '[[command]]\njoint = "joint0"\ncolumn = "u"\n')
+    (run,) = built.problem.train
     assert run.name == "encoder" and len(run.sources) == 2
     assert {name: len(series) for name, series in run.series.items()} == {"angle": 100, "joint:joint0": 10}
 
 
-def arm(folder: Path, **actuator) -> Path:
-    """An MJCF file of one link, without actuators or with one."""
+def write_arm(folder: Path, **actuator) -> Path:
+    """Write an MJCF file of one link, without actuators or with one; returns its path."""
     builder = ModelBuilder("arm")
     builder.add_body("link", joint="hinge", axis=(0, 1, 0), mass=1.0, com=(0, 0, -0.5), inertia=(0.1, 0.1, 0.1))
-    model = (builder.add_actuator("hinge", name="drive", **actuator) if actuator else builder.passive()).build()
+    model = (
+        builder.add_actuator("hinge", name="drive", **actuator) if actuator else builder.without_actuators()
+    ).build()
     convert(model, folder / "arm.xml")
     return folder / "arm.xml"
 
 
-DRIVEN = PROJECT.replace('built_in = "pendulum"', 'file = "arm.xml"').replace("joint0", "hinge")
-DRIVEN += '[[command]]\njoint = "hinge"\ncolumn = "u"\nbetween = "linear"\n'
+PROJECT_WITH_COMMAND = PROJECT.replace('built_in = "pendulum"', 'file = "arm.xml"').replace("joint0", "hinge")
+PROJECT_WITH_COMMAND += '[[command]]\njoint = "hinge"\ncolumn = "u"\ninterpolation = "linear"\n'
 
 
 def test_a_joint_without_actuator_gets_one(tmp_path):
-    arm(tmp_path)
-    ready = built(tmp_path, DRIVEN)
-    assert ready.problem.setup.sim.model.actuator.names == ("hinge",)
-    assert ready.problem.measurements.commands["hinge"].interpolation == "linear"
-    objective, _ = ready.problem.objective(ready.stages[-1])
+    write_arm(tmp_path)
+    built = build_project(tmp_path, PROJECT_WITH_COMMAND)
+    assert built.problem.setup.sim.model.actuator.names == ("hinge",)
+    assert built.problem.channel_roles.commands["hinge"].interpolation == "linear"
+    objective, _ = built.problem.objective(built.stages[-1])
     assert np.ptp(objective.windows.inputs.u) > 0.05
 
 
 def test_the_direct_actuator_of_a_joint_is_used(tmp_path):
-    arm(tmp_path, gear=1.0)
-    assert tuple(built(tmp_path, DRIVEN).problem.measurements.commands) == ("drive",)
+    write_arm(tmp_path, gear=1.0)
+    assert tuple(build_project(tmp_path, PROJECT_WITH_COMMAND).problem.channel_roles.commands) == ("drive",)
 
 
 def test_a_torque_is_not_used_as_the_command_of_a_servo(tmp_path):
-    arm(tmp_path, gain=10.0, bias=(0.0, -10.0, -1.0))
-    (problem,) = problems_of(build, load_project(write_project(tmp_path, DRIVEN)))
+    write_arm(tmp_path, gain=10.0, bias=(0.0, -10.0, -1.0))
+    (problem,) = problems_of(build, load_project(write_project(tmp_path, PROJECT_WITH_COMMAND)))
     assert problem.line == 19 and "not the torque" in problem.message and "actuator = 'drive'" in problem.fix
 
 
 def test_every_solver_takes_the_settings_of_the_project():
     for section, solver in (
-        (LevenbergMarquardtSolver, LevenbergMarquardt),
-        (LbfgsSolver, LBFGS),
-        (AdamSolver, Adam),
+        (LevenbergMarquardtTable, LevenbergMarquardt),
+        (LbfgsTable, LBFGS),
+        (AdamTable, Adam),
     ):
-        assert set(section.model_fields) - {"name"} == {field.name for field in fields(solver)} - {"hold_common"}
+        assert set(section.model_fields) - {"name"} == {field.name for field in fields(solver)} - {"fix_common"}
         assert solver.name in str(section.model_fields["name"].annotation)
 
 
 def test_stages_are_as_specified(tmp_path):
     text = PROJECT + '[[stage]]\nwindow = 0.1\nloss = "huber"\n[[stage]]\ncontinuity = [0.1, 0.2]\nsolver = "lbfgs"\n'
-    text += (
-        '[[stage]]\nwindow = 0\ninitial_states = "measured"\nsolver = { name = "adam", batch = 3 }\n[run]\nseed = 7\n'
-    )
-    first, second, third = built(tmp_path, text).stages
+    text += '[[stage]]\nwindow = 0\ninitial_states = "measured"\nsolver = { name = "adam", batch_size = 3 }\n'
+    text += "[run]\nseed = 7\n"
+    first, second, third = build_project(tmp_path, text).stages
     assert (first.window, first.loss, first.solver) == (0.1, "huber", LevenbergMarquardt())
     assert second.continuity == (0.1, 0.2) and second.solver == LBFGS()
-    assert third.window == 0.0 and third.solver == Adam(batch=3, seed=7)
+    assert third.window == 0.0 and third.solver == Adam(batch_size=3, seed=7)
 
 
 def test_contact_is_set_up(tmp_path):
     text = PROJECT.replace('"pendulum"', '"cube"').replace("joint.q[joint0]", "joint.q[root.z]")
     text = text.replace("joint.damping[*]", "contact.friction[*]")
     text += "[model.contact]\nkind = 'compliant'\nfriction = 0.3\nlaw = 'brown'\n"
-    sim = built(tmp_path, text).problem.setup.sim
+    sim = build_project(tmp_path, text).problem.setup.sim
     assert sim.contact.candidates.nc and np.all(np.asarray(sim.contact.friction) == 0.3)
 
 
 def test_weights_of_networks_are_free_and_seeded(tmp_path):
     text = PROJECT + "[[graft]]\noutputs = 'joint.tau'\ninputs = ['joint.q', 'joint.qd']\nnetwork = { hidden = [3] }\n"
-    weights = [built(tmp_path, f"{text}l2 = 0.5\n[run]\nseed = {seed}\n") for seed in (0, 0, 1)]
+    weights = [build_project(tmp_path, f"{text}l2 = 0.5\n[run]\nseed = {seed}\n") for seed in (0, 0, 1)]
     first, again, other = (np.asarray(one.problem.setup.sim.blueprint.grafts[0].net.weights[0]) for one in weights)
     assert np.array_equal(first, again) and not np.array_equal(first, other)
     space = weights[0].problem.space
     assert space.size == 1 + 3 * 2 + 3 + 3 + 1 and set(space.l2[1:]) == {0.5}
-    assert built(tmp_path, f"{text}fit = false\n").problem.space.size == 1
+    assert build_project(tmp_path, f"{text}fit = false\n").problem.space.size == 1
 
 
 def test_an_unread_input_causes_a_warning(tmp_path):
-    ready = built(tmp_path, PROJECT + "[[command]]\ninput = 'wind'\ncolumn = 'u'\n")
-    assert any("read by no network" in warning.message for warning in ready.warnings)
+    built = build_project(tmp_path, PROJECT + "[[command]]\ninput = 'wind'\ncolumn = 'u'\n")
+    assert any("read by no network" in warning.message for warning in built.warnings)
 
 
-def documented() -> list[str]:
+def documented_projects() -> list[str]:
     blocks = DOCUMENTATION.read_text().split("```toml\n")[1:]
     return [block.partition("```")[0] for block in blocks]
 
 
 def test_the_documented_projects_work(tmp_path):
-    (tmp_path / "arm.urdf").write_text(ARM_URDF.format(damping=0.1))
+    (tmp_path / "arm.urdf").write_text(TWO_LINK_URDF.format(damping=0.1))
     (tmp_path / "runs").mkdir()
     t = np.arange(100) * 0.01
     for name in ("early", "later", "late1"):
@@ -231,16 +234,16 @@ def test_the_documented_projects_work(tmp_path):
         columns |= {"shoulder_deg": 90 * np.sin(t), "link2_deg": 80 * np.cos(t)}
         columns |= {"motor_mNm": np.cos(t), "wind": np.sin(3 * t)}
         write_columns(tmp_path / "runs" / f"{name}.csv", columns)
-    small, full = documented()
+    small, full = documented_projects()
     for text in (small, full):
         path = tmp_path / "project.toml"
         path.write_text(text)
-        ready = build(load_project(path))
-        assert not ready.warnings and ready.problem.held_out
-    assert {run.name for run in ready.problem.held_out} == {"late1", "later"}
+        built = build(load_project(path))
+        assert not built.warnings and built.problem.held_out
+    assert {run.name for run in built.problem.held_out} == {"late1", "later"}
     # inputs, networks, delays and estimated velocities can be simulated
-    objective, _ = ready.problem.objective(ready.stages[0])
-    assert np.isfinite(objective.cost(objective.point(ready.problem.space.initial))).all()
+    objective, _ = built.problem.objective(built.stages[0])
+    assert np.isfinite(objective.cost(objective.point(built.problem.space.initial))).all()
 
 
 def test_every_key_is_documented():

@@ -25,18 +25,18 @@ file = "friction.toml"
 """
 
 
-def problem_of(folder, text):
+def fit_problem_of_project(folder, text):
     return build(load_project(write_project(folder, text))).problem
 
 
-def refused(folder, text):
+def problems_of_project(folder, text):
     with pytest.raises(ProjectError) as caught:
-        problem_of(folder, text)
+        fit_problem_of_project(folder, text)
     return caught.value.problems
 
 
-def saved(folder, graft=None, **more):
-    """A blueprint of the pendulum in a file."""
+def save_friction_blueprint(folder, graft=None, **more):
+    """Save a blueprint of the pendulum; returns it."""
     graft = graft or Graft("joint.tau", "joint.qd", randomize_weights(MLP(1, 1, hidden=(2,)), (0, 0.5)))
     blueprint = Blueprint(graft, **more)
     save_blueprint(blueprint, folder / "friction.toml", pendulum())
@@ -44,12 +44,17 @@ def saved(folder, graft=None, **more):
 
 
 def test_scales_are_taken_from_the_recordings(tmp_path):
-    of = problem_of(tmp_path, PROJECT + GRAFT.replace("NETWORK", ', input_scale = "data", output_scale = "data"'))
-    net = of.setup.sim.blueprint.grafts[0].net
+    fit_problem = fit_problem_of_project(
+        tmp_path, PROJECT + GRAFT.replace("NETWORK", ', input_scale = "data", output_scale = "data"')
+    )
+    net = fit_problem.setup.sim.blueprint.grafts[0].net
     t = np.arange(100) * 0.01
     assert net.input_shift == pytest.approx([np.cos(3 * t).mean(), -3 * np.sin(3 * t).mean()], abs=0.2)
     assert net.input_scale == pytest.approx([np.cos(3 * t).std(), 3 * np.sin(3 * t).std()], rel=0.15)
-    assert of.space.put(of.setup, of.space.initial).sim.blueprint.grafts[0].net.input_scale is net.input_scale
+    assert (
+        fit_problem.space.put(fit_problem.setup, fit_problem.space.initial).sim.blueprint.grafts[0].net.input_scale
+        is net.input_scale
+    )
 
 
 def test_scales_are_specified_or_taken_from_data_but_not_both(tmp_path):
@@ -63,7 +68,7 @@ def test_scales_are_specified_or_taken_from_data_but_not_both(tmp_path):
 
 def test_weights_have_a_limit(tmp_path):
     text = PROJECT + GRAFT.replace("NETWORK", "").replace("network", "limit = 2.5\nnetwork")
-    space = problem_of(tmp_path, text).space
+    space = fit_problem_of_project(tmp_path, text).space
     weights = space.is_weight
     assert np.all(space.lower[weights] == -2.5) and np.all(space.upper[weights] == 2.5) and weights.sum() == 13
     (problem,) = problems_of(lambda: load_project(write_project(tmp_path, text.replace("limit", "fit = false\nlimit"))))
@@ -71,42 +76,42 @@ def test_weights_have_a_limit(tmp_path):
 
 
 def test_networks_of_a_blueprint_file_follow_those_of_the_project(tmp_path):
-    blueprint = saved(tmp_path)
+    blueprint = save_friction_blueprint(tmp_path)
     text = PROJECT + GRAFT.replace("NETWORK", "") + FILE + "limit = 9.0\n"
-    ready = build(load_project(write_project(tmp_path, text)))
-    own, other = ready.problem.setup.sim.blueprint.grafts
-    assert own.inputs == ("joint.q", "joint.qd") and other.inputs == ("joint.qd",)
-    assert np.array_equal(other.net.weights[0], blueprint.grafts[0].net.weights[0])
-    space = ready.problem.space
-    mine = [label.startswith("graft[1]") for label in space.labels]
-    assert sum(mine) == 7 and np.all(space.upper[mine] == 9.0)
+    built = build(load_project(write_project(tmp_path, text)))
+    project_graft, file_graft = built.problem.setup.sim.blueprint.grafts
+    assert project_graft.inputs == ("joint.q", "joint.qd") and file_graft.inputs == ("joint.qd",)
+    assert np.array_equal(file_graft.net.weights[0], blueprint.grafts[0].net.weights[0])
+    space = built.problem.space
+    is_from_file = [name.startswith("graft[1]") for name in space.names]
+    assert sum(is_from_file) == 7 and np.all(space.upper[is_from_file] == 9.0)
     # the initial values are the weights of the file
-    np.testing.assert_array_equal(space.initial[mine][:2], np.ravel(blueprint.grafts[0].net.weights[0]))
-    files = {name.rpartition("/")[2] for name, _ in ready.sources}
+    np.testing.assert_array_equal(space.initial[is_from_file][:2], np.ravel(blueprint.grafts[0].net.weights[0]))
+    files = {name.rpartition("/")[2] for name, _ in built.sources}
     assert {"friction.toml", "friction.safetensors"} <= files
 
 
 def test_a_blueprint_can_be_fixed(tmp_path):
-    saved(tmp_path)
-    of = problem_of(tmp_path, PROJECT + FILE + "fit = false\n")
-    assert of.space.labels == ("joint.damping[joint0]",) and len(of.setup.sim.blueprint.grafts) == 1
+    save_friction_blueprint(tmp_path)
+    fit_problem = fit_problem_of_project(tmp_path, PROJECT + FILE + "fit = false\n")
+    assert fit_problem.space.names == ("joint.damping[joint0]",) and len(fit_problem.setup.sim.blueprint.grafts) == 1
 
 
 def test_mismatched_blueprints_are_explained(tmp_path):
     text = PROJECT + FILE
-    (problem,) = refused(tmp_path, text)
+    (problem,) = problems_of_project(tmp_path, text)
     assert "friction.toml" in str(problem) and "the file does not exist" in str(problem)
-    saved(tmp_path)
+    save_friction_blueprint(tmp_path)
     (tmp_path / "friction.safetensors").unlink()
-    (problem,) = refused(tmp_path, text)
+    (problem,) = problems_of_project(tmp_path, text)
     assert "friction.safetensors: the file does not exist" in str(problem)
     assert "project.toml:20" in str(problem)
     (tmp_path / "friction.toml").write_text("format = 1\n" + GRAFT.replace("NETWORK", "").replace("[*]", "[elbow]"))
-    (problem,) = refused(tmp_path, text)
+    (problem,) = problems_of_project(tmp_path, text)
     assert "friction.toml:4" in str(problem) and "elbow" in str(problem)
     graft = Graft("joint.tau", ["joint.qd", "input.wind"], MLP(2, 1, hidden=(2,)))
-    saved(tmp_path, graft, inputs={"wind": 1})
-    (problem,) = refused(tmp_path, text)
+    save_friction_blueprint(tmp_path, graft, inputs={"wind": 1})
+    (problem,) = problems_of_project(tmp_path, text)
     assert "needs the input 'wind'" in str(problem)
     command = '[[command]]\ncolumn = "u"\ninput = "wind"\n'
-    assert len(problem_of(tmp_path, text + command).setup.sim.blueprint.grafts) == 1
+    assert len(fit_problem_of_project(tmp_path, text + command).setup.sim.blueprint.grafts) == 1

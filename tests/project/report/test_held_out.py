@@ -8,10 +8,10 @@ import pytest
 from hybridsim.identify.fit import Progress
 from hybridsim.identify.problem import Stage
 from hybridsim.project.fit_run import run_fit
-from hybridsim.project.record.history import History
-from hybridsim.project.record.record import Record
 from hybridsim.project.report import held_out
-from hybridsim.project.report.held_out import MAX_TIME_SHARE, HeldOutMonitor
+from hybridsim.project.report.held_out import MAX_TIME_SHARE_AT_POWERS_OF_TWO, HeldOutMonitor
+from hybridsim.project.run_folder.folder import RunFolder
+from hybridsim.project.run_folder.history import History
 from support.fit_tasks import arm_task, solver_without_tolerances
 
 
@@ -43,7 +43,7 @@ def test_a_short_fit_is_evaluated_in_every_stage(tmp_path, monkeypatch):
     evaluated, share = evaluations(arm_task(tmp_path), monkeypatch, steps=40, step_time=0.02, evaluation_time=0.03)
     for steps in evaluated:
         assert steps[0] == 1 and steps[-1] == 40 and len(steps) >= 5
-    assert share < MAX_TIME_SHARE
+    assert share < MAX_TIME_SHARE_AT_POWERS_OF_TWO
 
 
 @pytest.mark.parametrize("evaluation_time", [0.001, 0.01, 0.1])
@@ -51,7 +51,7 @@ def test_evaluation_takes_a_bounded_share_of_the_time(evaluation_time, tmp_path,
     evaluated, share = evaluations(
         arm_task(tmp_path), monkeypatch, steps=500, step_time=0.01, evaluation_time=evaluation_time
     )
-    assert all(len(steps) >= 5 for steps in evaluated) and share < MAX_TIME_SHARE
+    assert all(len(steps) >= 5 for steps in evaluated) and share < MAX_TIME_SHARE_AT_POWERS_OF_TWO
 
 
 def test_the_last_step_of_a_stage_is_always_evaluated(tmp_path, monkeypatch):
@@ -60,17 +60,17 @@ def test_the_last_step_of_a_stage_is_always_evaluated(tmp_path, monkeypatch):
 
 
 def test_the_history_has_the_error_at_both_ends_of_every_stage(tmp_path):
-    task, record = arm_task(tmp_path), Record(tmp_path / "run")
-    run_fit(task, record)
-    for number in range(len(task.stages)):
-        errors = [step.held_out_rms for step in History(record.history_file).read() if step.stage == number]
+    task, run_folder = arm_task(tmp_path), RunFolder(tmp_path / "run")
+    run_fit(task, run_folder)
+    for stage in range(len(task.stages)):
+        errors = [step.held_out_rms for step in History(run_folder.history_file).read() if step.stage == stage]
         assert errors[0] is not None and errors[-1] is not None
 
 
 def test_nothing_is_evaluated_without_held_out_runs(tmp_path):
-    task, record = arm_task(tmp_path, held_out=0), Record(tmp_path / "run")
-    run_fit(task, record)
-    assert all(step.held_out_rms is None for step in History(record.history_file).read())
+    task, run_folder = arm_task(tmp_path, held_out=0), RunFolder(tmp_path / "run")
+    run_fit(task, run_folder)
+    assert all(step.held_out_rms is None for step in History(run_folder.history_file).read())
 
 
 def test_evaluation_changes_no_bit_of_a_fit(tmp_path, monkeypatch):
@@ -84,9 +84,9 @@ def test_evaluation_changes_no_bit_of_a_fit(tmp_path, monkeypatch):
             monkeypatch.setattr(HeldOutMonitor, "_is_within_budget", lambda self, progress: True)
         else:
             monkeypatch.setattr(HeldOutMonitor, "evaluate", lambda self, progress, is_last: None)
-        record = Record(tmp_path / f"run_{always}")
-        theta = run_fit(arm_task(tmp_path, stages=stages), record).fit.theta
-        steps = History(record.history_file).read()
+        run_folder = RunFolder(tmp_path / f"run_{always}")
+        theta = run_fit(arm_task(tmp_path, stages=stages), run_folder).fit.theta
+        steps = History(run_folder.history_file).read()
         assert all((step.held_out_rms is not None) == always for step in steps)
         found[always] = (theta.tobytes(), [(step.stage, step.step, step.cost) for step in steps])
         monkeypatch.undo()

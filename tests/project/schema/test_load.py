@@ -75,12 +75,12 @@ def test_the_run_folder_must_be_inside_the_project_folder(tmp_path):
 def test_paths_of_the_model_are_relative_to_the_project_folder(tmp_path):
     text = PROJECT.replace(
         'built_in = "pendulum"',
-        'file = "models/arm.urdf"\nbase = "free"\npackages = { arm = "arm_description" }\nallowed = ["meshes"]',
+        'file = "models/arm.urdf"\nbase = "free"\npackages = { arm = "arm_description" }\nallowed_folders = ["meshes"]',
     )
     project = load_project(write_project(tmp_path, text))
     assert project.model_file == tmp_path / "models" / "arm.urdf"
     assert project.load_options["packages"] == {"arm": tmp_path / "arm_description"}
-    assert project.load_options["allowed"] == (tmp_path / "meshes",) and project.load_options["base"] == "free"
+    assert project.load_options["allowed_folders"] == (tmp_path / "meshes",) and project.load_options["base"] == "free"
 
 
 def test_windows_line_ends_and_a_byte_order_mark_change_nothing(tmp_path):

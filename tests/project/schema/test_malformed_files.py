@@ -21,59 +21,61 @@ HEADER = "time,q\n"
 ROWS = "".join(f"{t},{np.cos(3.0 * t)}\n" for t in T)
 RUN = '["run.csv"]'
 
-Spoil = Callable[[Path], None]
+FileChange = Callable[[Path], None]
 
 
-def project(old: str, new: str) -> Spoil:
-    """Another project."""
+def project(old: str, new: str) -> FileChange:
+    """Change the text of the project."""
     assert old in PROJECT
     return content("project.toml", PROJECT.replace(old, new))
 
 
-def content(name: str, data: str | bytes) -> Spoil:
-    """Another content of a file."""
-    return instead(name, lambda path: path.write_bytes(data if isinstance(data, bytes) else data.encode()))
+def content(name: str, data: str | bytes) -> FileChange:
+    """Replace the content of a file."""
+    return replace_file(name, lambda path: path.write_bytes(data if isinstance(data, bytes) else data.encode()))
 
 
-def instead(name: str, make: Callable[[Path], object]) -> Spoil:
-    """Something else in the place of a file."""
+def replace_file(name: str, make: Callable[[Path], object]) -> FileChange:
+    """Replace a file by something else."""
 
-    def spoil(folder: Path) -> None:
+    def apply(folder: Path) -> None:
         (folder / name).unlink(missing_ok=True)
         make(folder / name)
 
-    return spoil
+    return apply
 
 
-def recorded(suffix: str, make: Callable[[Path], object], *, kept: float = 1.0, time: str = "time") -> Spoil:
-    """A recording in another format, of which only a part is kept."""
+def recording_in_format(
+    suffix: str, make: Callable[[Path], object], *, kept_fraction: float = 1.0, time: str = "time"
+) -> FileChange:
+    """Replace the recording by one in another format, of which only a part is kept."""
 
-    def spoil(folder: Path) -> None:
+    def apply(folder: Path) -> None:
         text = PROJECT.replace("run.csv", f"run{suffix}").replace("[[channel]]", f"time = '{time}'\n\n[[channel]]")
         (folder / "project.toml").write_text(text)
         path = folder / f"run{suffix}"
         make(path)
         data = path.read_bytes()
-        path.write_bytes(data[: int(kept * len(data))])
+        path.write_bytes(data[: int(kept_fraction * len(data))])
 
-    return spoil
+    return apply
 
 
-def model(make: Callable[[Path], object]) -> Spoil:
-    """A project with a model file."""
+def model(make: Callable[[Path], object]) -> FileChange:
+    """Add a model file to the project."""
 
-    def spoil(folder: Path) -> None:
+    def apply(folder: Path) -> None:
         project('built_in = "pendulum"', 'file = "arm.urdf"')(folder)
         make(folder / "arm.urdf")
 
-    return spoil
+    return apply
 
 
-def to_itself(path: Path) -> None:
+def link_to_itself(path: Path) -> None:
     path.symlink_to(path.name)
 
 
-def huge_on_paper(path: Path) -> None:
+def hdf5_with_huge_shape(path: Path) -> None:
     """A small file that claims to hold eight terabytes."""
     with h5py.File(path, "w") as file:
         file["time"] = T
@@ -118,21 +120,21 @@ MALFORMED = {
         "project.toml:16", "the key is defined twice"),
     "huge project": (content("project.toml", "#" * 2**21), "project.toml", "more than the 1048576"),
     "zeros": (content("project.toml", bytes(100)), "project.toml:1", "invalid TOML"),
-    "project is a folder": (instead("project.toml", Path.mkdir), "project.toml", "this is a folder"),
-    "project is a loop": (instead("project.toml", to_itself), "project.toml", "cannot be read"),
+    "project is a folder": (replace_file("project.toml", Path.mkdir), "project.toml", "this is a folder"),
+    "project is a loop": (replace_file("project.toml", link_to_itself), "project.toml", "cannot be read"),
     "bounds in a list": (project("[0.0, 1.0]", "[[0.0, 1.0]]"), "project.toml:17", "bounds[0] of [[free]] 1"),
     "files in lists": (project(RUN, "[[['run.csv']]]"), "project.toml:6", "files[0][0] of [data]"),
     "prior without a number": (project("bounds", "prior = [nan, 1.0]\nbounds"), "project.toml:17", "must be finite"),
     "bounds in the wrong order": (project("[0.0, 1.0]", "[1.0, 0.0]"), "project.toml:15", "not below"),
     "a number of 400 digits": (project("dt = 0.01", f"dt = {'9' * 400}"), "project.toml:3", "dt of [model]"),
-    "a step that is not there": (project("dt = 0.01", "dt = 1e-320"), "project.toml:3", "too many time steps"),
+    "a denormal time step": (project("dt = 0.01", "dt = 1e-320"), "project.toml:3", "too many time steps"),
     "a step longer than all runs": (project("dt = 0.01", "dt = 10.0"), "project.toml:3", "less than a time step"),
-    "a window longer than the world": (project("[[free]]", "[[stage]]\nwindow = 1e300\n\n[[free]]"),
+    "a window of 1e300 s": (project("[[free]]", "[[stage]]\nwindow = 1e300\n\n[[free]]"),
         "project.toml:16", "too many time steps"),
     "a window of less than a step": (project("[[free]]", "[[stage]]\nwindow = 1e-9\n\n[[free]]"),
         "project.toml:16", "0 is for single steps"),
-    "gaps everywhere": (project("validation = 0.0", "validation = 0.0\nlongest_gap = 1e-9"),
-        "project.toml:8", "allow longer gaps"),
+    "gaps everywhere": (project("held_out = 0.0", "held_out = 0.0\nmax_sample_interval = 1e-9"),
+        "project.toml:8", "raise max_sample_interval"),
     # models
     "model is a folder": (model(Path.mkdir), "project.toml:2", "is a folder"),
     "model is binary": (model(lambda path: path.write_bytes(bytes(range(256)))), "arm.urdf:1", "the file is binary"),
@@ -157,41 +159,47 @@ MALFORMED = {
     "a line without end": (content("run.csv", "9" * 3_000_000), "run.csv", "there is no column 'q'"),
     "left behind by Git LFS": (content("run.csv", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"),
         "run.csv", "git lfs pull"),
-    "recording is a folder": (instead("run.csv", Path.mkdir), "run.csv", "this is a folder"),
-    "recording is a loop": (instead("run.csv", to_itself), "run.csv", "cannot be read"),
-    "recording is a pipe": (instead("run.csv", os.mkfifo), "run.csv", "this is a pipe"),
+    "recording is a folder": (replace_file("run.csv", Path.mkdir), "run.csv", "this is a folder"),
+    "recording is a loop": (replace_file("run.csv", link_to_itself), "run.csv", "cannot be read"),
+    "recording is a pipe": (replace_file("run.csv", os.mkfifo), "run.csv", "this is a pipe"),
     # recordings in binary formats
-    "pickled objects": (recorded(".npz", lambda path: np.savez(path, time=T, q=np.array([{}] * 50, dtype=object))),
+    "pickled objects": (
+        recording_in_format(".npz", lambda path: np.savez(path, time=T, q=np.array([{}] * 50, dtype=object))),
         "run.npz", "never loaded"),
-    "half of an NPZ file": (recorded(".npz", lambda path: np.savez(path, time=T, q=T), kept=0.5),
+    "half of an NPZ file": (recording_in_format(".npz", lambda path: np.savez(path, time=T, q=T), kept_fraction=0.5),
         "run.npz", "cannot be read"),
-    "complex numbers": (recorded(".npz", lambda path: np.savez(path, time=T, q=1j * T)), "run.npz", "complex128"),
-    "half of an HDF5 file": (recorded(".h5", hdf5(time=T, q=T), kept=0.5), "run.h5", "truncated file"),
-    "terabytes on paper": (recorded(".h5", huge_on_paper), "run.h5", "Unable to allocate"),
-    "a link to nothing": (recorded(".h5", hdf5(time=T, q=h5py.SoftLink("/nothing"))),
+    "complex numbers": (recording_in_format(".npz", lambda path: np.savez(path, time=T, q=1j * T)),
+        "run.npz", "complex128"),
+    "half of an HDF5 file": (recording_in_format(".h5", hdf5(time=T, q=T), kept_fraction=0.5),
+        "run.h5", "truncated file"),
+    "claimed terabytes": (recording_in_format(".h5", hdf5_with_huge_shape), "run.h5", "Unable to allocate"),
+    "a link to nothing": (recording_in_format(".h5", hdf5(time=T, q=h5py.SoftLink("/nothing"))),
         "run.h5", "there is no column 'q'"),
-    "records in a column": (recorded(".parquet", parquet([{"a": 1.0, "b": 2.0}] * 50)),
+    "records in a column": (recording_in_format(".parquet", parquet([{"a": 1.0, "b": 2.0}] * 50)),
         "run.parquet", "'q.a' or 'q.b'"),
-    "lists of lists": (recorded(".parquet", parquet([[[1.0]]] * 50)), "run.parquet", "is not numeric"),
-    "half of a Parquet file": (recorded(".parquet", parquet(T), kept=0.5), "run.parquet", "cannot be read"),
-    "half of an MCAP file": (recorded(".mcap", mcap(*[b'{"q": 1.0}'] * 50), kept=0.5, time="log_time"),
+    "lists of lists": (recording_in_format(".parquet", parquet([[[1.0]]] * 50)), "run.parquet", "is not numeric"),
+    "half of a Parquet file": (recording_in_format(".parquet", parquet(T), kept_fraction=0.5),
+        "run.parquet", "cannot be read"),
+    "half of an MCAP file": (
+        recording_in_format(".mcap", mcap(*[b'{"q": 1.0}'] * 50), kept_fraction=0.5, time="log_time"),
         "run.mcap", "mcap recover"),
-    "brackets without end": (recorded(".mcap", mcap(b"[" * 100_000), time="log_time"), "run.mcap", "cannot be read"),
+    "brackets without end": (recording_in_format(".mcap", mcap(b"[" * 100_000), time="log_time"),
+        "run.mcap", "cannot be read"),
 }  # fmt: skip
-"""What is done to a project, where the error is told, and what it says."""
+"""Change of the project, location of the error, and part of its message."""
 
 
 @pytest.mark.parametrize("name", MALFORMED)
 def test_a_malformed_file_is_explained_at_its_place(name, tmp_path, capsys):
-    spoil, where, said = MALFORMED[name]
+    apply, location, part = MALFORMED[name]
     if "pipe" in name and not hasattr(os, "mkfifo"):
         pytest.skip("there are no pipes here")
     path = write_project(tmp_path)
-    spoil(tmp_path)
+    apply(tmp_path)
     assert run(["fit", str(path), "--check"]) == 1
     out, err = capsys.readouterr()
     assert not out and "Traceback" not in err and "HYBRIDSIM_DEBUG" not in err
-    assert str(tmp_path / where) in err and said in err and "fix:" in err
+    assert str(tmp_path / location) in err and part in err and "fix:" in err
     assert run(["fit", str(path), "--check", "--json"]) == 1
     for problem in json.loads(capsys.readouterr().out)["problems"]:
         assert problem["file"] and problem["code"] and problem["fix"]

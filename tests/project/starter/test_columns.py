@@ -5,7 +5,7 @@ import pytest
 
 from hybridsim.model.builder import ModelBuilder
 from hybridsim.model.model import Model
-from hybridsim.project.starter.columns import Kind, parse_column_name
+from hybridsim.project.starter.columns import ColumnKind, parse_column_name
 from hybridsim.project.starter.match import match_columns
 from hybridsim.project.starter.units import has_wraps, position_unit, time_unit, velocity_unit
 from hybridsim.robots import cube, double_pendulum, pendulum
@@ -22,23 +22,23 @@ def two_joints(first: str, second: str) -> Model:
 @pytest.mark.parametrize(
     ("name", "kind", "unit"),
     [
-        ("time", Kind.TIME, ""),
-        ("t_ms", Kind.TIME, "ms"),
-        ("Time [us]", Kind.TIME, "us"),
-        ("q1", Kind.POSITION, ""),
-        ("theta_2", Kind.POSITION, ""),
-        ("elbow_angle_deg", Kind.POSITION, "deg"),
-        ("ElbowPosition", Kind.POSITION, ""),
-        ("qd1", Kind.VELOCITY, ""),
-        ("theta_dot", Kind.VELOCITY, ""),
-        ("elbow_vel (deg/s)", Kind.VELOCITY, "deg/s"),
-        ("omega_rpm", Kind.VELOCITY, "rpm"),
-        ("speed_rad_s", Kind.VELOCITY, "rad/s"),
-        ("tau_meas1", Kind.TORQUE, ""),
-        ("joint_effort[0]", Kind.TORQUE, ""),
-        ("torque [mNm]", Kind.TORQUE, "mNm"),
-        ("tau_cmd", Kind.TORQUE, ""),
-        ("u0", Kind.COMMAND, ""),
+        ("time", ColumnKind.TIME, ""),
+        ("t_ms", ColumnKind.TIME, "ms"),
+        ("Time [us]", ColumnKind.TIME, "us"),
+        ("q1", ColumnKind.POSITION, ""),
+        ("theta_2", ColumnKind.POSITION, ""),
+        ("elbow_angle_deg", ColumnKind.POSITION, "deg"),
+        ("ElbowPosition", ColumnKind.POSITION, ""),
+        ("qd1", ColumnKind.VELOCITY, ""),
+        ("theta_dot", ColumnKind.VELOCITY, ""),
+        ("elbow_vel (deg/s)", ColumnKind.VELOCITY, "deg/s"),
+        ("omega_rpm", ColumnKind.VELOCITY, "rpm"),
+        ("speed_rad_s", ColumnKind.VELOCITY, "rad/s"),
+        ("tau_meas1", ColumnKind.TORQUE, ""),
+        ("joint_effort[0]", ColumnKind.TORQUE, ""),
+        ("torque [mNm]", ColumnKind.TORQUE, "mNm"),
+        ("tau_cmd", ColumnKind.TORQUE, ""),
+        ("u0", ColumnKind.COMMAND, ""),
         ("q_des", None, ""),
         ("pos_cmd1", None, ""),
         ("tau_fric1", None, ""),

@@ -1,5 +1,6 @@
 """Network exported as C: values and derivatives equal those of JAX."""
 
+import equinox as eqx
 import jax
 import numpy as np
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from hybridsim import Simulator
 from hybridsim.core.errors import HybridsimError
 from hybridsim.networks.friction import JointFriction
+from hybridsim.networks.frozen_fields import weight_mask
 from hybridsim.networks.mlp import MLP
 from hybridsim.networks.passive import Conservative, Dissipative, PortHamiltonian
 from hybridsim.robots import double_pendulum
@@ -59,13 +61,7 @@ def test_values_and_derivatives_equal_jax(kind, tmp_path):
         of_net, of_x = jax.vjp(lambda n, x: n(x), net, jax.numpy.asarray(x))[1](jax.numpy.asarray(ct))
     ct_params, ct_x = call(library, "friction_network_vjp", [params, x, ct], [sizes["ND"], sizes["NX"]])
     np.testing.assert_allclose(ct_x, of_x, rtol=1e-11, atol=1e-14)
-    weights = np.concatenate(
-        [
-            np.ravel(leaf)
-            for path, leaf in jax.tree_util.tree_flatten_with_path(of_net)[0]
-            if not str(path[-1]).endswith(("_scale", "_shift"))
-        ]
-    )
+    weights = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(eqx.filter(of_net, weight_mask(net)))])
     np.testing.assert_allclose(ct_params, weights, rtol=1e-10, atol=1e-13)
 
 

@@ -24,7 +24,7 @@ from hybridsim.dynamics.actuation import (
 from hybridsim.native.llvm import machine
 from hybridsim.native.runtime.rollout import Rollout
 from hybridsim.robots import acrobot, cartpole, cube, double_pendulum, pendulum, quadruped
-from hybridsim.sim.c_export.export_step import ExportedC, export_c, split_parameters, zero_inputs
+from hybridsim.sim.c_export.export_step import ExportedFiles, export_c, split_parameters, zero_inputs
 from support.c_library import EXACT, FUSED, IS_X86, STRICT, build, call, needs_compiler, run, same_bits
 from support.compare import assert_relative
 from support.slow import slow
@@ -61,11 +61,11 @@ SLOW = slow("quadruped")
 SLOW_IN_XLA = slow("cartpole_with_network")
 
 
-class Case(NamedTuple):
+class ExportCase(NamedTuple):
     """An exported simulator, its library, and arguments to call it with."""
 
     sim: Simulator
-    files: ExportedC
+    files: ExportedFiles
     library: Path
     native: Rollout
     params: np.ndarray
@@ -82,7 +82,7 @@ class Case(NamedTuple):
         return call(self.library, f"{self.files.prefix}_step_vjp", [self.params, self.x, self.u, self.ct], sizes)
 
 
-def exported(sim: Simulator, folder: Path, options=EXACT, *, fma: bool = machine.host().fma) -> Case:
+def export_case(sim: Simulator, folder: Path, options=EXACT, *, fma: bool = machine.host().fma) -> ExportCase:
     files = export_c(sim, folder / "step.c", fma=fma)
     library = build(files.source, *options)
     rng = np.random.default_rng(0)
@@ -92,10 +92,10 @@ def exported(sim: Simulator, folder: Path, options=EXACT, *, fma: bool = machine
     native.graphs.__dict__["sweeps"] = (native.graphs.step_graph, native.graphs.vjp_graph, 0)
     x = native.layouts.carry.pack(state)
     u, ct = rng.normal(size=files.input_size), rng.normal(size=files.state_size)
-    return Case(sim, files, library, native, defaults(files, "params"), x, u, ct)
+    return ExportCase(sim, files, library, native, defaults(files, "params"), x, u, ct)
 
 
-def defaults(files: ExportedC, name: str) -> np.ndarray:
+def defaults(files: ExportedFiles, name: str) -> np.ndarray:
     """Values of an array in the source."""
     text = files.source.read_text().split(f"{files.prefix}_{name}[", 1)[1].split("{", 1)[1].split("}", 1)[0]
     values = re.sub(r"/\*.*?\*/", "", text).replace("INFINITY", "inf")
@@ -104,29 +104,29 @@ def defaults(files: ExportedC, name: str) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def cases(tmp_path_factory):
-    cached: dict[str, Case] = {}
+    cached: dict[str, ExportCase] = {}
 
-    def case(name: str) -> Case:
+    def case(name: str) -> ExportCase:
         if name not in cached:
-            cached[name] = exported(SIMULATORS[name](), tmp_path_factory.mktemp(name))
+            cached[name] = export_case(SIMULATORS[name](), tmp_path_factory.mktemp(name))
         return cached[name]
 
     return case
 
 
 @pytest.fixture(scope="module")
-def with_xla():
+def xla_results():
     """Next state and cotangents of parameters, state and inputs by XLA; compiled once per case."""
     compiled = {}
 
-    def results(case: Case, sim: Simulator) -> tuple[np.ndarray, list[np.ndarray]]:
+    def results(case: ExportCase, sim: Simulator) -> tuple[np.ndarray, list[np.ndarray]]:
         layouts, parts = case.native.layouts, split_parameters(sim)
 
-        def both(free, fixed, state, inputs, ct):
+        def value_and_cotangents(free, fixed, state, inputs, ct):
             new, pullback = jax.vjp(lambda *arguments: parts.step(fixed, *arguments)[0], free, state, inputs)
             return new, pullback(ct)
 
-        function = compiled.setdefault(case.library, jax.jit(both))
+        function = compiled.setdefault(case.library, jax.jit(value_and_cotangents))
         rows = layouts.carry.unpack(case.x), layouts.inputs.unpack(case.u), layouts.carry.unpack(case.ct)
         new, cotangents = function(parts.free, parts.fixed, *rows)
         groups = (layouts.free, layouts.carry, layouts.inputs)
@@ -135,7 +135,7 @@ def with_xla():
     return results
 
 
-def assert_equals_xla(case: Case, expected: tuple[np.ndarray, list[np.ndarray]]) -> None:
+def assert_equals_xla(case: ExportCase, expected: tuple[np.ndarray, list[np.ndarray]]) -> None:
     # the same formulas in another order of summation
     new, cotangents = expected
     assert_relative(case.step(), new, 1e-12, "x_next")
@@ -143,7 +143,7 @@ def assert_equals_xla(case: Case, expected: tuple[np.ndarray, list[np.ndarray]])
         assert_relative(actual, reference, 1e-11, name)
 
 
-def assert_bits_of_native(case: Case, *, steps: int) -> None:
+def assert_bits_of_native(case: ExportCase, *, steps: int) -> None:
     layouts, parts = case.native.layouts, split_parameters(case.sim)
     fixed, free = layouts.fixed.pack(parts.fixed), layouts.free.pack(parts.free)
     rows = np.random.default_rng(1).normal(size=(steps, len(case.u)))
@@ -161,9 +161,9 @@ def assert_bits_of_native(case: Case, *, steps: int) -> None:
 
 @needs_compiler
 @pytest.mark.parametrize("name", ["double_pendulum", "pendulum_with_large_network", SLOW_IN_XLA, SLOW])
-def test_values_and_derivatives_equal_xla(name, cases, with_xla):
+def test_values_and_derivatives_equal_xla(name, cases, xla_results):
     case = cases(name)
-    assert_equals_xla(case, with_xla(case, case.sim))
+    assert_equals_xla(case, xla_results(case, case.sim))
 
 
 @needs_compiler
@@ -192,7 +192,7 @@ def test_other_compiler_options_change_at_most_the_last_digits(cases, tmp_path):
 
 @needs_compiler
 def test_without_fused_multiply_add(tmp_path):
-    case = exported(Simulator(pendulum(), dt=0.01), tmp_path, (*STRICT, "-O2", "-ffp-contract=off"), fma=False)
+    case = export_case(Simulator(pendulum(), dt=0.01), tmp_path, (*STRICT, "-O2", "-ffp-contract=off"), fma=False)
     assert "fma(" not in case.files.source.read_text() and "-mfma" not in case.files.header.read_text()
     # a rod of 1 m and 1 kg has an inertia of 1/3 kg·m² about its end
     q, qd, u = 0.7, -0.4, 0.3
@@ -205,14 +205,14 @@ def test_without_fused_multiply_add(tmp_path):
 @needs_compiler
 @pytest.mark.slow
 @pytest.mark.parametrize("integrator", ["rk4", "implicit"])
-def test_every_integrator(integrator, tmp_path, with_xla):
-    case = exported(Simulator(acrobot(), integrator=integrator, dt=0.01), tmp_path)
+def test_every_integrator(integrator, tmp_path, xla_results):
+    case = export_case(Simulator(acrobot(), integrator=integrator, dt=0.01), tmp_path)
     assert_bits_of_native(case, steps=100)
-    assert_equals_xla(case, with_xla(case, case.sim))
+    assert_equals_xla(case, xla_results(case, case.sim))
 
 
 @needs_compiler
-def test_parameters_can_be_changed(cases, with_xla):
+def test_parameters_can_be_changed(cases, xla_results):
     """Including parameters that are zero in the model, and the time step."""
     case = cases("double_pendulum")
     sim, header = case.sim, case.files.header.read_text()
@@ -231,13 +231,13 @@ def test_parameters_can_be_changed(cases, with_xla):
     joint = eqx.tree_at(lambda j: j.armature, joint, np.array([0.0, 0.05]))
     gravity = np.array([3.0, 0.0, -9.81])
     model = eqx.tree_at(lambda m: (m.body, m.joint, m.gravity), sim.model, (body, joint, gravity))
-    assert_equals_xla(case._replace(params=params), with_xla(case, Simulator(model, dt=0.02)))
+    assert_equals_xla(case._replace(params=params), xla_results(case, Simulator(model, dt=0.02)))
 
 
 @needs_compiler
 @pytest.mark.slow
 def test_a_free_body_without_actuators(tmp_path):
-    case = exported(Simulator(cube()), tmp_path)
+    case = export_case(Simulator(cube()), tmp_path)
     assert case.files.input_size == 0 and case.u.shape == (0,)
     assert_bits_of_native(case, steps=10)
     header = case.files.header.read_text()
@@ -276,8 +276,8 @@ def test_the_header_documents_every_array_element(cases):
         ranges = re.findall(rf"^ \*   {array}\[(\d+)(?:\.\.(\d+))?\]", header, re.MULTILINE)
         covered = [k for first, last in ranges for k in range(int(first), int(last or first) + 1)]
         assert covered == list(range(size))
-    start = case.native.layouts.carry.pack(case.sim.initial_state())
-    np.testing.assert_array_equal(defaults(case.files, "home"), start)
+    initial_state = case.native.layouts.carry.pack(case.sim.initial_state())
+    np.testing.assert_array_equal(defaults(case.files, "home"), initial_state)
     assert f"{case.files.vjp_stack_bytes} bytes for its derivative" in header
     for file in (case.files.source, case.files.header):
         assert str(file.parent) not in file.read_text() and "/home" not in file.read_text()
@@ -361,13 +361,13 @@ def test_the_example_of_the_documentation_runs(cases, tmp_path):
     assert run("./main", folder=tmp_path) == printed
 
 
-class Counting(AbstractStage):
+class CounterStage(AbstractStage):
     """A stage with an integer counter, which arrays of doubles in C cannot hold."""
 
-    def initial_state(self, motor):
+    def initial_state(self, motion):
         return np.zeros((), dtype=np.int64)
 
-    def output(self, model, signal, motor, aux, dt):
+    def output(self, model, signal, motion, aux, dt):
         return signal
 
 
@@ -387,5 +387,5 @@ def test_invalid_exports_are_refused(tmp_path):
     with pytest.raises(HybridsimError, match="it is a folder"):
         export_c(sim, tmp_path / "folder.c")
     with pytest.raises(HybridsimError, match="internal states that are not floats"):
-        export_c(Simulator(pendulum(), actuation=Actuation(Counting())), tmp_path / "step.c")
+        export_c(Simulator(pendulum(), actuation=Actuation(CounterStage())), tmp_path / "step.c")
     assert [file.name for file in tmp_path.iterdir()] == ["folder.h"]

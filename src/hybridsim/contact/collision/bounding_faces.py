@@ -12,7 +12,7 @@ _UNBOUNDED = (Shape.PLANE, Shape.HEIGHTFIELD)
 
 
 def bounding_box(geometry: Geometry, shape: int) -> tuple[np.ndarray, np.ndarray]:
-    """Centre and half extents [m] of the bounding box in the frame of a shape; zero extents for planes and terrain."""
+    """Centre and half extents [m] of a shape's bounding box in its frame; zero extents for planes and height fields."""
     info, size = geometry.infos[shape], np.asarray(geometry.size)[shape]
     centre, half = np.zeros(3), size.copy()
     if info.shape in _UNBOUNDED:
@@ -21,8 +21,8 @@ def bounding_box(geometry: Geometry, shape: int) -> tuple[np.ndarray, np.ndarray
         half = np.full(3, size[0])
     elif info.shape in (Shape.CAPSULE, Shape.CYLINDER):
         half = np.array([size[0], size[0], size[1] + (size[0] if info.shape is Shape.CAPSULE else 0.0)])
-    elif info.data >= 0:
-        points = np.asarray(geometry.data[info.data])
+    elif info.data_index >= 0:
+        points = np.asarray(geometry.data[info.data_index])
         centre[: points.shape[1]] = 0.5 * (points.min(axis=0) + points.max(axis=0))
         half = size[0] * np.full(3, info.shape is Shape.POINTS) + size * np.array([0, 0, info.shape is Shape.POLYGON])
         half[: points.shape[1]] += 0.5 * np.ptp(points, axis=0)

@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Int
 
 from hybridsim.contact.collision.contact_points import FAR, ContactPoints, PlacedShape, contacts_from_second, pick
 from hybridsim.contact.collision.reduce_manifold import COINCIDENCE_TOLERANCE, GAP_WEIGHT
-from hybridsim.core.numerics import clamp, unit
+from hybridsim.core.numerics import clamp, direction_and_length
 from hybridsim.core.types import AnyArray, Scalar, Vec3
 
 
@@ -20,7 +20,7 @@ def box_distance(p: Vec3, half: Vec3) -> tuple[Scalar, Vec3, Vec3]:
         half: the box's half extents [m].
     """
     clamped = clamp(p, -half, half)
-    outward, distance = unit(p - clamped, jnp.zeros(3))
+    outward, distance = direction_and_length(p - clamped, jnp.zeros(3))
     # inside the box, distance and direction are those of the nearest face
     depth = half - jnp.abs(p)
     is_x = (depth[0] <= depth[1]) & (depth[0] <= depth[2])
@@ -51,20 +51,22 @@ between equally low corners."""
 def clip_to_face(
     start: Float[AnyArray, "n 2"], step: Float[AnyArray, "n 2"], half: Float[AnyArray, "2"]
 ) -> tuple[Float[AnyArray, "2 n"], Bool[AnyArray, "2 n"]]:
-    """Parameters at which segments enter and leave a rectangle, and whether each lies between 0 (start) and 1 (end).
+    """Parameters at which segments enter and leave a rectangle, and which of these crossings exist.
+
+    A crossing exists if the segment passes through the rectangle and its parameter lies between 0 (start) and 1 (end).
 
     Args:
         start: start points of the segments, in the plane of the rectangle, from its centre [m].
         step: displacements from the start to the end points [m].
         half: the rectangle's half extents [m].
     """
-    is_crossing = jnp.abs(step) > EDGE_TOLERANCE
-    inverse_step = 1.0 / jnp.where(is_crossing, step, 1.0)
+    is_transverse = jnp.abs(step) > EDGE_TOLERANCE
+    inverse_step = 1.0 / jnp.where(is_transverse, step, 1.0)
     upper, lower = (half[None] - start) * inverse_step, (-half[None] - start) * inverse_step
     # a segment perpendicular to an axis is entirely inside or entirely outside along it
     within = jnp.abs(start) <= half[None] + EDGE_TOLERANCE
-    enter = jnp.where(is_crossing, jnp.minimum(upper, lower), jnp.where(within, -1.0, 2.0)).max(axis=1)
-    leave = jnp.where(is_crossing, jnp.maximum(upper, lower), jnp.where(within, 2.0, -1.0)).min(axis=1)
+    enter = jnp.where(is_transverse, jnp.minimum(upper, lower), jnp.where(within, -1.0, 2.0)).max(axis=1)
+    leave = jnp.where(is_transverse, jnp.maximum(upper, lower), jnp.where(within, 2.0, -1.0)).min(axis=1)
     passes = enter < leave
     enters, leaves = passes & (enter > 0.0) & (enter < 1.0), passes & (leave > 0.0) & (leave < 1.0)
     return jnp.stack([enter, leave]), jnp.stack([enters, leaves])
@@ -120,10 +122,11 @@ def _spread_points(
 
 
 MIN_NORMAL_COMPONENT = 1e-9
-"""Normal component, relative to its length, below which a segment counts as parallel to a plane: the intersection
-would be rounding error."""
+"""Normal component, relative to its length, below which a line counts as parallel to a plane: the intersection would be
+rounding error."""
 LEVEL_SLOPE = 1e-12
-"""Slope of half the squared distance, relative to the segment's length [m], that counts as zero: rounding on a face."""
+"""Magnitude of the slope of half the squared distance, relative to the segment's half length [m], below which it counts
+as zero: on a face it is rounding error."""
 FACE_INSET = 1e-10
 """Inset of a box's face, relative to the half extent, at which crossings are computed: on the face itself, rounding
 would decide on which side the crossing point lies, and might do so differently for each derivative."""
@@ -151,14 +154,14 @@ def nearest_to_box(middle: Vec3, along: Vec3, half: Vec3) -> tuple[Scalar, Float
         return (p - clamp(p, -half, half)) @ along
 
     squared = along @ along
-    length = jnp.sqrt(jnp.where(squared > 0.0, squared, 1.0))
-    crosses = jnp.abs(along) > MIN_NORMAL_COMPONENT * length
+    half_length = jnp.sqrt(jnp.where(squared > 0.0, squared, 1.0))
+    crosses = jnp.abs(along) > MIN_NORMAL_COMPONENT * half_length
     inverse_along = 1.0 / jnp.where(crosses, along, 1.0)
     inside = (1.0 - FACE_INSET) * half
     crossings = [jnp.where(crosses, (side * inside - middle) * inverse_along, side) for side in (-1.0, 1.0)]
     kinks = jnp.concatenate([*(clamp(c, -1.0, 1.0) for c in crossings), np.array([-1.0, 1.0])])
     slopes = jax.vmap(slope)(kinks)
-    falls, rises = slopes < -LEVEL_SLOPE * length, slopes > LEVEL_SLOPE * length
+    falls, rises = slopes < -LEVEL_SLOPE * half_length, slopes > LEVEL_SLOPE * half_length
 
     # the last kink before the zero and the first one after it
     before, after = jnp.argmax(jnp.where(falls, kinks, -2.0)), jnp.argmin(jnp.where(rises, kinks, 2.0))

@@ -136,9 +136,10 @@ def _clipped_manifold(
     middle = reference.centre + reference.half[0] * normal
     facing, u, v = incident.half[:, None] * incident.axes
     incident_middle = incident.centre + jnp.where(incident.axes[0] @ normal > 0.0, -facing, facing)
-    # corners of the incident face in cyclic order, projected onto the reference face [m]
+    # corners of the incident face in cyclic order [m]
     corners = incident_middle[None] + CORNER_CYCLE @ jnp.stack([u, v])
     edges = jnp.roll(corners, -1, axis=0) - corners
+    # their coordinates along the reference face
     lateral_corners, steps = (corners - middle[None]) @ reference.axes[1:].T, edges @ reference.axes[1:].T
     is_above = (jnp.abs(lateral_corners) <= reference.half[None, 1:] + EDGE_TOLERANCE).all(axis=1)
     parameters, is_crossing = clip_to_face(lateral_corners, steps, reference.half[1:])
@@ -154,7 +155,7 @@ def _clipped_manifold(
     positions = jnp.concatenate([corners, *crossings, projected])
     exists = jnp.concatenate([is_above, *is_crossing, is_beneath])
     gaps = (positions - middle[None]) @ normal
-    # where nothing lies above the face, the lowest corner gives a lower bound of the distance
+    # where nothing lies above the face, the lowest corner gives a lower bound on the distance
     lowest = jnp.argmin(gaps[:4] + LATERAL_WEIGHT * jnp.sqrt(jnp.sum(lateral_corners * lateral_corners, axis=1)))
     exists = exists | (~exists.any() & (np.arange(16) == lowest))
     chosen, is_valid = reduce_manifold((positions - middle[None]) @ reference.axes[1:].T, gaps, exists)

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 
-from hybridsim.core.numerics import unit
+from hybridsim.core.numerics import direction_and_length
 from hybridsim.core.types import AnyArray, Scalar, Vec3
 from hybridsim.model.geometry import Faces
 from hybridsim.spatial.transform import Pose
@@ -25,11 +25,11 @@ class PlacedShape(eqx.Module):
     """Triangles of a convex hull."""
 
     def to_world(self, points: Float[AnyArray, "n 3"]) -> Float[AnyArray, "n 3"]:
-        """Points given in the shape's frame, in the world [m]."""
+        """World coordinates [m] of points given in the shape's frame."""
         return self.X_WG.p[None] + points @ self.X_WG.R.T
 
     def to_shape(self, points: Float[AnyArray, "n 3"]) -> Float[AnyArray, "n 3"]:
-        """Points given in the world, in the shape's frame [m]."""
+        """Coordinates [m] in the shape's frame of points given in the world."""
         return (points - self.X_WG.p[None]) @ self.X_WG.R
 
 
@@ -55,7 +55,7 @@ class ContactPoints(eqx.Module):
 
 
 FAR = 1e3
-"""Gap of an absent contact [m]: the list of candidates has a fixed length, and manifolds can have fewer points."""
+"""Gap of an absent contact [m]: the list of candidate pairs has a fixed length, and manifolds can have fewer points."""
 
 
 def contacts_from_first(
@@ -76,7 +76,7 @@ def ball_contacts(
     centre: Float[AnyArray, "k 3"], radius: Scalar, other: Float[AnyArray, "k 3"], other_radius: Scalar, fallback: Vec3
 ) -> ContactPoints:
     """Contacts between balls (solid spheres); `fallback` is the normal of concentric ones."""
-    normal, distance = jax.vmap(lambda offset: unit(offset, fallback))(centre - other)
+    normal, distance = jax.vmap(lambda offset: direction_and_length(offset, fallback))(centre - other)
     gap = distance - radius - other_radius
     return contacts_from_first(gap, normal, centre - radius * normal)
 

@@ -14,12 +14,12 @@ from hybridsim.model.topology import WORLD
 from hybridsim.spatial.transform import Pose
 
 MANY_PAIRS = 6
-"""Number of pairs of one kind from which an expensive routine is applied in a loop instead of in lanes, to limit the
-size of the native code for a pile of boxes."""
+"""Minimum number of pairs of one kind for which an expensive routine is applied in a loop instead of in lanes, to limit
+the size of the native code for a pile of boxes."""
 
 
 def detect(geometry: Geometry, X_WB: Pose, candidates: Candidates) -> ContactPoints:
-    """Contact points of all candidates, one per row.
+    """Contact points of all candidate pairs, one per row.
 
     Args:
         geometry: shapes of the model.
@@ -55,7 +55,7 @@ def _pair_contacts(
 def place_shapes(geometry: Geometry, X_WB: Pose, shapes: list[int]) -> tuple[PlacedShape, PlacedShape]:
     """Shapes of one kind placed in the world, one per row, and their batch axes for `vmap`.
 
-    Shapes with the same points or heights, such as a common terrain, share one array.
+    Shapes with the same points or heights, such as a common height field, share one array.
     """
     infos = [geometry.infos[k] for k in shapes]
     X_BG = take(jax.tree.map(jnp.asarray, geometry.placement), shapes)
@@ -66,9 +66,9 @@ def place_shapes(geometry: Geometry, X_WB: Pose, shapes: list[int]) -> tuple[Pla
         X_WG = jax.vmap(lambda a, b: a @ b)(take(X_WB, [info.body + 1 for info in infos]), X_BG)
     size = take(jnp.asarray(geometry.size), shapes)
     data, data_axis = None, None
-    if infos[0].data >= 0:
-        arrays = [jnp.asarray(geometry.data[info.data]) for info in infos]
-        shared = len({info.data for info in infos}) == 1
+    if infos[0].data_index >= 0:
+        arrays = [jnp.asarray(geometry.data[info.data_index]) for info in infos]
+        shared = len({info.data_index for info in infos}) == 1
         data, data_axis = (arrays[0], None) if shared else (jnp.stack(arrays), 0)
     shape = PlacedShape(X_WG, size, data, infos[0].faces)
     axes = jax.tree.map(lambda _: 0, shape)

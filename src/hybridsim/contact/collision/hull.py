@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
-from hybridsim.contact.collision.box import EDGE_TOLERANCE, LATERAL_WEIGHT, clip_to_face
+from hybridsim.contact.collision.box import EDGE_TOLERANCE, LATERAL_WEIGHT, MIN_NORMAL_COMPONENT, clip_to_face
 from hybridsim.contact.collision.box_box import EDGE_MARGIN, MIN_LATERAL_OVERLAP, PARALLEL_EDGES, is_separated_laterally
 from hybridsim.contact.collision.contact_points import (
     FAR,
@@ -25,7 +25,7 @@ from hybridsim.contact.collision.contact_points import (
 )
 from hybridsim.contact.collision.reduce_manifold import reduce_manifold
 from hybridsim.contact.collision.sphere_capsule import nearest_on_segments
-from hybridsim.core.numerics import TINY_AREA_SQUARED, TINY_LENGTH_SQUARED, clamp, cross, unit
+from hybridsim.core.numerics import TINY_AREA_SQUARED, TINY_LENGTH_SQUARED, clamp, cross, direction_and_length
 from hybridsim.core.types import AnyArray, Scalar, Vec3
 from hybridsim.model.geometry import Faces
 
@@ -56,19 +56,19 @@ def hull_sphere(hull: PlacedShape, sphere: PlacedShape) -> ContactPoints:
 def hull_distance(hull: PlacedShape, p: Vec3) -> tuple[Scalar, Vec3, Vec3]:
     """Signed distance of a point from a hull, outward direction, and nearest surface point, in the hull's frame."""
     triangles, normals, has_area = _triangles(hull.data, hull.faces)
-    heights = jnp.where(has_area, jnp.sum((p[None] - triangles[:, 0]) * normals, axis=1), -FAR)
+    face_distances = jnp.where(has_area, jnp.sum((p[None] - triangles[:, 0]) * normals, axis=1), -FAR)
     nearest, is_above = jax.vmap(lambda t, ok: _nearest_on_triangle(p, t, ok))(triangles, has_area)
-    outer, inner = jnp.argmin(jnp.sum((p[None] - nearest) ** 2, axis=1)), jnp.argmax(heights)
-    is_outside = pick(heights, inner) > 0.0
+    outer, inner = jnp.argmin(jnp.sum((p[None] - nearest) ** 2, axis=1)), jnp.argmax(face_distances)
+    is_outside = pick(face_distances, inner) > 0.0
     # beside a triangle the direction is from its edge or corner; above a triangle or inside the hull it is a normal
-    direction, length = unit(p - pick(nearest, outer), pick(normals, outer))
+    direction, length = direction_and_length(p - pick(nearest, outer), pick(normals, outer))
     is_beside = is_outside & ~pick(is_above, outer)
     face = jnp.where(is_outside, outer, inner)
-    height, normal = pick(heights, face), pick(normals, face)
+    face_distance, normal = pick(face_distances, face), pick(normals, face)
     return (
-        jnp.where(is_beside, length, height),
+        jnp.where(is_beside, length, face_distance),
         jnp.where(is_beside, direction, normal),
-        jnp.where(is_beside, pick(nearest, outer), p - height * normal),
+        jnp.where(is_beside, pick(nearest, outer), p - face_distance * normal),
     )
 
 
@@ -86,17 +86,14 @@ def _nearest_on_triangle(
     def nearest_on_edge(start: Vec3, end: Vec3) -> Vec3:
         along = end - start
         squared = along @ along
-        is_long = squared > TINY_LENGTH_SQUARED
-        return start + clamp((p - start) @ along / jnp.where(is_long, squared, 1.0), 0.0, 1.0) * along
+        has_length = squared > TINY_LENGTH_SQUARED
+        return start + clamp((p - start) @ along / jnp.where(has_length, squared, 1.0), 0.0, 1.0) * along
 
     edges = jnp.stack([nearest_on_edge(a, b), nearest_on_edge(b, c), nearest_on_edge(c, a)])
     on_boundary = pick(edges, jnp.argmin(jnp.sum((p[None] - edges) ** 2, axis=1)))
     return jnp.where(is_above, a + s * u + t * v, on_boundary), is_above
 
 
-MIN_SLANT = 1e-9
-"""Minimum component of a face's normal along a line: below it, the face counts as parallel to the line, and there is no
-unique intersection."""
 NORMAL_CONE_TOLERANCE = 1e-9
 """Tolerance [rad²] of the test that a direction lies between the normals of an edge's two faces: coplanar faces leave
 no margin."""
@@ -115,8 +112,8 @@ class _Hull(NamedTuple):
 
 def hull_box(hull: PlacedShape, box: PlacedShape) -> ContactPoints:
     """Contact at four points; absent ones have the gap `FAR`."""
-    X_BH = box.X_WG.inverse() @ hull.X_WG
-    corners = X_BH.p[None] + hull.data @ X_BH.R.T
+    X_box_hull = box.X_WG.inverse() @ hull.X_WG
+    corners = X_box_hull.p[None] + hull.data @ X_box_hull.R.T
     triangles, normals, has_area = _triangles(corners, hull.faces)
     hull_in_box = _Hull(corners, triangles[:, 0], normals, has_area)
     extent = 0.5 * (corners.max(axis=0) - corners.min(axis=0))
@@ -192,12 +189,12 @@ def _face_contacts(
     crossings = corners[start][None] + parameters[:, :, None] * (corners[end] - corners[start])[None]
 
     box_corners = jnp.concatenate([jnp.broadcast_to(sign * half[0], (4, 1)), SQUARE_CORNERS * half[None, 1:]], axis=1)
-    lift, is_covered = _height_above(box_corners, n, _Hull(x, face_points, normals, hull.has_area))
+    lift, is_covered = _distance_along(box_corners, n, _Hull(x, face_points, normals, hull.has_area))
     projected = jnp.concatenate([lift[:, None], box_corners[:, 1:], box_corners + lift[:, None] * n[None]], axis=1)
 
     is_above = (jnp.abs(lateral) <= half[None, 1:] + EDGE_TOLERANCE).all(axis=1)
     exists = jnp.concatenate([is_above, *is_crossing, is_covered])
-    # where nothing lies above the face, the lowest corner gives a lower bound of the distance
+    # where nothing lies above the face, the lowest corner gives a lower bound on the distance
     is_empty = ~exists.any()
     lowest = jnp.argmin(x @ n + LATERAL_WEIGHT * jnp.sqrt(jnp.sum(lateral * lateral, axis=1)))
     exists = exists | (is_empty & (np.arange(len(exists)) == lowest))
@@ -211,19 +208,20 @@ def _face_contacts(
     )
 
 
-def _height_above(
-    points: Float[AnyArray, "4 3"], up: Vec3, hull: _Hull
+def _distance_along(
+    points: Float[AnyArray, "4 3"], direction: Vec3, hull: _Hull
 ) -> tuple[Float[AnyArray, "4"], Bool[AnyArray, "4"]]:
     """Distance from points to a hull along a direction, and whether the line in that direction intersects the hull."""
-    steepness = hull.normals @ up
-    is_under, is_over = hull.has_area & (steepness < -MIN_SLANT), hull.has_area & (steepness > MIN_SLANT)
-    is_slanted = is_under | is_over
+    normal_component = hull.normals @ direction
+    is_under = hull.has_area & (normal_component < -MIN_NORMAL_COMPONENT)
+    is_over = hull.has_area & (normal_component > MIN_NORMAL_COMPONENT)
+    is_crossed = is_under | is_over
 
     def distance(point: Vec3) -> tuple[Scalar, Bool[AnyArray, ""]]:
         outside = jnp.sum((point[None] - hull.face_points) * hull.normals, axis=1)
-        height = -outside / jnp.where(is_slanted, steepness, 1.0)
-        begin, end = jnp.where(is_under, height, -FAR).max(), jnp.where(is_over, height, FAR).min()
-        is_within_parallel_faces = (is_slanted | ~hull.has_area | (outside <= EDGE_TOLERANCE)).all()
+        crossing = -outside / jnp.where(is_crossed, normal_component, 1.0)
+        begin, end = jnp.where(is_under, crossing, -FAR).max(), jnp.where(is_over, crossing, FAR).min()
+        is_within_parallel_faces = (is_crossed | ~hull.has_area | (outside <= EDGE_TOLERANCE)).all()
         return begin, is_within_parallel_faces & (begin <= end + EDGE_TOLERANCE)
 
     return jax.vmap(distance)(points)
@@ -237,23 +235,23 @@ def _edge_contact(hull: _Hull, size: Vec3, edges: np.ndarray) -> tuple[Scalar, C
     """
     start, along = hull.corners[edges[:, 0]], hull.corners[edges[:, 1]] - hull.corners[edges[:, 0]]
     squared = jnp.sum(along * along, axis=1)
-    is_long = squared > TINY_LENGTH_SQUARED
-    length = jnp.sqrt(jnp.where(is_long, squared, 1.0))
+    has_length = squared > TINY_LENGTH_SQUARED
+    length = jnp.sqrt(jnp.where(has_length, squared, 1.0))
     along = along / length[:, None]
     left, right = hull.normals[edges[:, 2]], hull.normals[edges[:, 3]]
     min_cosine = jnp.sum(left * right, axis=1) - NORMAL_CONE_TOLERANCE
-    is_valid = is_long & hull.has_area[edges[:, 2]] & hull.has_area[edges[:, 3]]
+    is_valid = has_length & hull.has_area[edges[:, 2]] & hull.has_area[edges[:, 3]]
 
     def edge_gaps(direction: Vec3) -> tuple[Float[AnyArray, " e"], Float[AnyArray, "e 3"]]:
         """Gaps along the cross products with one axis of the box, and these outward directions of the hull."""
         outward = jax.vmap(lambda u: cross(u, direction))(along)
         squared = jnp.sum(outward * outward, axis=1)
-        is_crossing = squared > PARALLEL_EDGES
-        outward = outward / jnp.sqrt(jnp.where(is_crossing, squared, 1.0))[:, None]
+        is_skew = squared > PARALLEL_EDGES
+        outward = outward / jnp.sqrt(jnp.where(is_skew, squared, 1.0))[:, None]
         outward = jnp.where((jnp.sum(outward * (left + right), axis=1) < 0.0)[:, None], -outward, outward)
         is_between = (jnp.sum(outward * left, axis=1) >= min_cosine) & (jnp.sum(outward * right, axis=1) >= min_cosine)
         gaps = -jnp.sum(outward * start, axis=1) - jnp.abs(outward) @ size
-        return jnp.where(is_valid & is_crossing & is_between, gaps, -FAR), outward
+        return jnp.where(is_valid & is_skew & is_between, gaps, -FAR), outward
 
     gaps, outward_axes = jax.vmap(edge_gaps)(jnp.eye(3))
     best = jnp.argmax(gaps.reshape(-1))

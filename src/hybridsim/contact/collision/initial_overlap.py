@@ -15,7 +15,7 @@ from hybridsim.contact.collision.detect import detect
 from hybridsim.core.warnings import warn_user
 from hybridsim.model.coordinates import expand_q
 from hybridsim.model.geometry import Geometry, Shape
-from hybridsim.model.joints import JointType
+from hybridsim.model.joints import ElementaryJointType
 from hybridsim.model.model import Model
 from hybridsim.model.topology import WORLD
 from hybridsim.spatial.transform import Pose
@@ -73,7 +73,7 @@ def overlaps(model: Model, candidates: Candidates) -> list[tuple[str, float]]:
 
 def _is_within_tree(model: Model, pair: Pair) -> bool:
     bodies = [model.geometry.infos[shape].body for shape in (pair.first, pair.second)]
-    return WORLD not in bodies and len({model.topology.ancestors[body][0] for body in bodies}) == 1
+    return WORLD not in bodies and len({model.topology.root_paths[body][0] for body in bodies}) == 1
 
 
 def home_poses(model: Model) -> list[Pose]:
@@ -83,27 +83,29 @@ def home_poses(model: Model) -> list[Pose]:
     offset = 0
     for i, kind in enumerate(topology.joint_types):
         q_i, offset = q[offset : offset + kind.nq], offset + kind.nq
-        X_PB = Pose(np.asarray(joint.placement.R)[i], np.asarray(joint.placement.p)[i]) @ _joint_pose(
+        X_PB = Pose(np.asarray(joint.placement.R)[i], np.asarray(joint.placement.p)[i]) @ _joint_transform(
             model, i, kind, q_i
         )
         poses.append(X_PB if topology.parents[i] == WORLD else poses[topology.parents[i]] @ X_PB)
     return poses
 
 
-def _joint_pose(model: Model, i: int, kind: JointType, q: np.ndarray) -> Pose:
+def _joint_transform(model: Model, i: int, kind: ElementaryJointType, q: np.ndarray) -> Pose:
     """Pose of a body in its joint's placement frame."""
     from scipy.spatial.transform import Rotation  # slow to import
 
     axis, anchor = np.asarray(model.joint.axis)[i], np.asarray(model.joint.anchor)[i]
-    if kind is JointType.FIXED:
+    if kind is ElementaryJointType.FIXED:
         return Pose(np.eye(3), np.zeros(3))
-    if kind is JointType.PRISMATIC:
+    if kind is ElementaryJointType.PRISMATIC:
         return Pose(np.eye(3), q[0] * axis)
     rotation = (
-        Rotation.from_rotvec(q[0] * axis) if kind is JointType.REVOLUTE else Rotation.from_quat(np.roll(q[-4:], -1))
+        Rotation.from_rotvec(q[0] * axis)
+        if kind is ElementaryJointType.REVOLUTE
+        else Rotation.from_quat(np.roll(q[-4:], -1))
     )
     R = rotation.as_matrix()
-    return Pose(R, q[:3] if kind is JointType.FREE else anchor - R @ anchor)
+    return Pose(R, q[:3] if kind is ElementaryJointType.FREE else anchor - R @ anchor)
 
 
 def _can_overlap(geometry: Geometry, placed: dict[int, Pose], pair: Pair) -> bool:
@@ -112,7 +114,7 @@ def _can_overlap(geometry: Geometry, placed: dict[int, Pose], pair: Pair) -> boo
     (centre, half), (other_centre, other_half) = (bounding_box(geometry, shape) for shape in (pair.first, pair.second))
     ground = geometry.infos[pair.second]
     if ground.shape in (Shape.PLANE, Shape.HEIGHTFIELD):
-        top = 0.0 if ground.shape is Shape.PLANE else float(np.max(geometry.data[ground.data]))
+        top = 0.0 if ground.shape is Shape.PLANE else float(np.max(geometry.data[ground.data_index]))
         up = second.R[:, 2]
         return bool((first.point(centre) - second.p) @ up - half @ np.abs(first.R.T @ up) < top - MIN_OVERLAP)
     offset = second.point(other_centre) - first.point(centre)

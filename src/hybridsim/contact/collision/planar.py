@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from hybridsim.contact.collision.contact_points import ContactPoints, PlacedShape, contacts_from_second, pick
-from hybridsim.core.numerics import MIN_HALF_EXTENT, TINY_LENGTH_SQUARED, clamp, unit
+from hybridsim.core.numerics import MIN_HALF_EXTENT, TINY_LENGTH_SQUARED, clamp, direction_and_length
 from hybridsim.core.types import AnyArray, Scalar
 
 Vec2 = Float[AnyArray, "2"]
@@ -20,8 +20,8 @@ BISECTION_STEPS = 20
 NEWTON_STEPS = 2
 """Newton steps after bisection: the first leaves an error of 1e-12 rad, the second rounding error."""
 MIN_SLOPE = 1e-9
-"""Minimum magnitude of the slope in a Newton step, relative to the sum of the squared half axes: the slope vanishes at
-some interior points."""
+"""Minimum magnitude of the slope of the optimality condition in a Newton step, relative to the sum of the squared half
+axes: the slope vanishes at some interior points."""
 
 
 def polygon_cylinder(polygon: PlacedShape, cylinder: PlacedShape) -> ContactPoints:
@@ -61,13 +61,13 @@ def polygon_distance(outline: Float[AnyArray, "n 2"], p: Vec2) -> tuple[Scalar, 
     # beside an edge the direction is its normal, which has a derivative even on the edge
     orientation = jnp.where(_doubled_area(outline) < 0.0, -1.0, 1.0)
     outward = orientation * jnp.stack([along[:, 1], -along[:, 0]], axis=1) / length[:, None]
-    height, normal = pick(jnp.sum(from_start * outward, axis=1), nearest), pick(outward, nearest)
+    edge_distance, normal = pick(jnp.sum(from_start * outward, axis=1), nearest), pick(outward, nearest)
     is_beside = pick((t >= 0.0) & (t <= 1.0) & has_length, nearest)
 
     # beyond a corner the direction points away from it, or towards it inside a concave outline
     sign = jnp.where(_is_inside(outline, ends, p), -1.0, 1.0)
-    direction, distance = unit(pick(to_edge, nearest), sign * normal)
-    return jnp.where(is_beside, height, sign * distance), jnp.where(is_beside, normal, sign * direction)
+    direction, distance = direction_and_length(pick(to_edge, nearest), sign * normal)
+    return jnp.where(is_beside, edge_distance, sign * distance), jnp.where(is_beside, normal, sign * direction)
 
 
 def _doubled_area(outline: Float[AnyArray, "n 2"]) -> Scalar:
@@ -92,7 +92,7 @@ def ellipse_distance(half: Vec2, p: Vec2) -> tuple[Scalar, Vec2]:
     """
     a, b = jnp.maximum(half[0], MIN_HALF_EXTENT), jnp.maximum(half[1], MIN_HALF_EXTENT)
 
-    def half_slope(angle: Scalar, p: Vec2) -> Scalar:
+    def optimality(angle: Scalar, p: Vec2) -> Scalar:
         """Minus half the derivative of the squared distance with respect to the angle.
 
         It is positive before the nearest point.
@@ -103,7 +103,7 @@ def ellipse_distance(half: Vec2, p: Vec2) -> tuple[Scalar, Vec2]:
     def bisect(bracket, _):
         low, high = bracket
         middle = 0.5 * (low + high)
-        is_before = half_slope(middle, jnp.abs(p)) > 0.0
+        is_before = optimality(middle, jnp.abs(p)) > 0.0
         return (jnp.where(is_before, middle, low), jnp.where(is_before, high, middle)), None
 
     bracket = (jnp.asarray(0.0), jnp.asarray(0.5 * np.pi))
@@ -114,7 +114,7 @@ def ellipse_distance(half: Vec2, p: Vec2) -> tuple[Scalar, Vec2]:
     angle = jnp.where(p[1] < 0.0, -angle, angle)
     max_slope = -MIN_SLOPE * (a * a + b * b)
     for _ in range(NEWTON_STEPS):
-        value, slope = jax.jvp(lambda angle: half_slope(angle, p), (angle,), (jnp.ones_like(angle),))
+        value, slope = jax.jvp(lambda angle: optimality(angle, p), (angle,), (jnp.ones_like(angle),))
         # inside, where several points are equally near, the slope vanishes: limit the step to the bracket
         angle = angle - clamp(value / jnp.where(slope < max_slope, slope, max_slope), low - high, high - low)
     s, c = jnp.sin(angle), jnp.cos(angle)

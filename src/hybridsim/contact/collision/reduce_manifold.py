@@ -9,7 +9,8 @@ from hybridsim.contact.collision.contact_points import pick
 from hybridsim.core.types import AnyArray, Scalar
 
 GAP_WEIGHT = 10.0
-"""Weight of the gap against lateral distance: a point with a larger gap is chosen only if that much farther out."""
+"""Weight of the gap against lateral distance: a point whose gap is larger by δ is chosen only if it lies farther out by
+at least GAP_WEIGHT · δ."""
 FIRST_GAP_WEIGHT = 1000.0
 """The same for the first point, which must be the deepest one unless gaps are nearly equal."""
 COINCIDENCE_TOLERANCE = 1e-6
@@ -27,7 +28,10 @@ _TIE_BREAK = 1e-5 * _FIRST_DIRECTION
 def reduce_manifold(
     lateral: Float[AnyArray, "n 2"], gaps: Float[AnyArray, " n"], exists: Bool[AnyArray, " n"]
 ) -> tuple[Int[AnyArray, "4"], Bool[AnyArray, "4"]]:
-    """Select four points: a deepest one, the farthest from it, from the line through both, and from the triangle.
+    """Select four points with nearly the same support.
+
+    The first is one of the deepest; the others are in turn the point farthest from it, from the line through these two,
+    and from the triangle of these three.
 
     For a convex quadrilateral these are always the four corners. Distance is traded off against depth; where only a
     corner or an edge is near the surface, fewer than four points remain.

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 
 from hybridsim.contact.collision.contact_points import ContactPoints, PlacedShape, ball_contacts
-from hybridsim.core.numerics import clamp, cross, unit
+from hybridsim.core.numerics import clamp, cross, direction_and_length
 from hybridsim.core.types import Scalar, Vec3
 
 
@@ -25,7 +25,7 @@ def capsule_capsule(a: PlacedShape, b: PlacedShape) -> ContactPoints:
     axis_a, axis_b = a.X_WG.R[:, 2], b.X_WG.R[:, 2]
     near_a, near_b = nearest_on_segments(a.X_WG.p, axis_a, a.size[1], b.X_WG.p, axis_b, b.size[1])
     # for intersecting axes the normal is perpendicular to both
-    fallback, _ = unit(cross(axis_a, axis_b), b.X_WG.R[:, 0])
+    fallback, _ = direction_and_length(cross(axis_a, axis_b), b.X_WG.R[:, 0])
     return ball_contacts(near_a[None], a.size[0], near_b[None], b.size[0], fallback)
 
 

@@ -27,11 +27,11 @@ from hybridsim.contact.contact import NO_CANDIDATES, AbstractContact
 from hybridsim.contact.contact_state import ContactState, body_wrenches
 from hybridsim.contact.pair_parameters import (
     PairParameters,
-    pair_friction,
+    candidate_friction,
     pair_max,
     pair_series,
-    per_pair,
-    specified_pairs,
+    pair_values,
+    specified_mask,
 )
 from hybridsim.contact.precontact_gradient import with_precontact_gradient
 from hybridsim.contact.tapped_forces import tap_impulses
@@ -43,7 +43,7 @@ from hybridsim.model.topology import WORLD
 from hybridsim.taps.taps import Taps
 
 WEIGHT_DEPTH = 1.1e-3
-"""Depth [m] at which one contact of default stiffness supports the weight of both mechanisms."""
+"""Depth [m] at which one contact of default stiffness supports the weight of both kinematic trees."""
 DAMPING_PER_STIFFNESS = 1.0
 """Ratio of default damping to stiffness [s/m]."""
 SURFACE_DEPTH = 1e-3
@@ -53,26 +53,26 @@ SURFACE_DEPTH = 1e-3
 class ParameterSources(eqx.Module):
     """Sources of pair parameters: the user, or the surfaces of the model."""
 
-    stiffness: tuple[bool, ...] = eqx.field(static=True, default=())
-    damping: tuple[bool, ...] = eqx.field(static=True, default=())
-    transition: tuple[bool, ...] = eqx.field(static=True, default=())
+    is_stiffness_specified: tuple[bool, ...] = eqx.field(static=True, default=())
+    is_damping_specified: tuple[bool, ...] = eqx.field(static=True, default=())
+    is_transition_specified: tuple[bool, ...] = eqx.field(static=True, default=())
     """Whether each pair has a value specified by the user; such values are not limited by the time step."""
-    surface_stiffness: tuple[int, ...] = eqx.field(static=True, default=())
-    surface_damping: tuple[int, ...] = eqx.field(static=True, default=())
-    """Pairs whose value comes from the model's surfaces."""
+    surface_stiffness_pairs: tuple[int, ...] = eqx.field(static=True, default=())
+    surface_damping_pairs: tuple[int, ...] = eqx.field(static=True, default=())
+    """Indices of the pairs whose value comes from the model's surfaces."""
 
 
 class CompliantContact(AbstractContact):
     """Compliant contact.
 
     Parameters of pairs are specified as one value for all, one value each, or by name: `{"*": 1e5, "foot|mat": 1e4}`.
-    For defaults, only the surface with the higher priority counts if the priorities of the two differ.
+    A default comes from both surfaces, or from the one with the higher priority if their priorities differ.
     """
 
     friction: PairParameters = None
-    """Friction coefficient μ per pair; by default that of an explicit pair, or the larger of both surface values."""
+    """Friction coefficient μ per pair; by default the model's value for the pair, or the larger surface value."""
     stiffness: PairParameters = None
-    """k [N/mⁿ] per pair; by default that of the surfaces, or else one that supports the weight of the mechanisms
+    """k [N/mⁿ] per pair; by default that of the surfaces, or else one that supports the weight of both kinematic trees
     at 1.1 mm."""
     damping: PairParameters = None
     """d [N·s/mⁿ⁺¹] per pair; by default that of the surfaces, or 1 s/m times the stiffness."""
@@ -93,7 +93,7 @@ class CompliantContact(AbstractContact):
     sources: ParameterSources = ParameterSources()
     """Sources of the parameters of each pair; set by `bind`."""
     candidates: Candidates = eqx.field(static=True, default=NO_CANDIDATES)
-    """Contact candidates; set by `bind`."""
+    """Candidate pairs; set by `bind`."""
 
     def __check_init__(self):
         if isinstance(self.law, type) and issubclass(self.law, FrictionLaw):
@@ -107,36 +107,40 @@ class CompliantContact(AbstractContact):
 
     def bind(self, model: Model, dt: Scalar) -> "CompliantContact":
         del dt
-        pairs = find_candidates(model, only=self.only, exclude=self.exclude, self_collision=self.self_collision)
-        _warn_about_restitution(model, pairs)
+        candidates = find_candidates(model, only=self.only, exclude=self.exclude, self_collision=self.self_collision)
+        _warn_about_restitution(model, candidates)
         law = LAWS[self.law]() if isinstance(self.law, str) else self.law
-        stiffness, damping = (specified_pairs(parameter, pairs) for parameter in (self.stiffness, self.damping))
-        sources = ParameterSources(
-            stiffness,
-            damping,
-            specified_pairs(law.transition, pairs),
-            surface_stiffness=_surface_pairs(model.geometry.stiffness, pairs, stiffness),
-            surface_damping=_surface_pairs(model.geometry.damping, pairs, damping),
+        is_stiffness_specified, is_damping_specified, is_transition_specified = (
+            specified_mask(parameter, candidates)
+            for parameter in (self.stiffness, self.damping, law.transition_velocity)
         )
-        is_limited = not all((*sources.stiffness, *sources.damping, *sources.transition))
-        exponent = per_pair("exponent", self.exponent, pairs, must_be_positive=True)
+        sources = ParameterSources(
+            is_stiffness_specified,
+            is_damping_specified,
+            is_transition_specified,
+            surface_stiffness_pairs=_surface_pairs(model.geometry.stiffness, candidates, is_stiffness_specified),
+            surface_damping_pairs=_surface_pairs(model.geometry.damping, candidates, is_damping_specified),
+        )
+        is_limited = not all((*is_stiffness_specified, *is_damping_specified, *is_transition_specified))
+        exponent = pair_values("exponent", self.exponent, candidates, must_be_positive=True)
         friction = self.friction
         if friction is not None:
-            friction = per_pair("friction", friction, pairs, default=pair_friction(model.geometry, pairs))
-        limits = stability_limits(model, pairs) if is_limited else None
-        default = None if all(sources.stiffness) else _weights(model, pairs) / WEIGHT_DEPTH**exponent
+            default_friction = candidate_friction(model.geometry, candidates)
+            friction = pair_values("friction", friction, candidates, default=default_friction)
+        limits = stability_limits(model, candidates) if is_limited else None
+        default = None if all(is_stiffness_specified) else _weights(model, candidates) / WEIGHT_DEPTH**exponent
         contact = replace(
             self,
             friction=friction,
-            stiffness=_pair_values("stiffness", self.stiffness, pairs, default),
+            stiffness=_pair_values_or_default("stiffness", self.stiffness, candidates, default),
             exponent=exponent,
-            law=law.bind(pairs),
+            law=law.bind(candidates),
             stability_limits=limits,
             sources=sources,
-            candidates=pairs,
+            candidates=candidates,
         )
         stiffness = as_floats(contact.pair_stiffness(model))
-        damping = _pair_values("damping", self.damping, pairs, DAMPING_PER_STIFFNESS * stiffness)
+        damping = _pair_values_or_default("damping", self.damping, candidates, DAMPING_PER_STIFFNESS * stiffness)
         contact = replace(contact, stiffness=stiffness, damping=damping)
         return replace(contact, damping=as_floats(contact.pair_damping(model)))
 
@@ -146,35 +150,38 @@ class CompliantContact(AbstractContact):
     def forces(self, model: Model, contacts: ContactState, dt: Scalar, taps: Taps) -> Float[AnyArray, "nc 3"]:
         """Contact forces on the first bodies, in the contact frames [N]."""
         pair_index = np.array(self.candidates.pair_indices, dtype=int)
-        mu = pair_friction(model.geometry, self.candidates) if self.friction is None else jnp.asarray(self.friction)
+        mu = (
+            candidate_friction(model.geometry, self.candidates) if self.friction is None else jnp.asarray(self.friction)
+        )
         mu = mu[pair_index]
 
-        def friction(normal):
-            return friction_forces(self._contact_law(mu * normal, dt), normal, contacts.velocity[:, 1:], mu)
+        def friction(normal_force):
+            law = self._contact_law(mu * normal_force, dt)
+            return friction_forces(law, normal_force, contacts.velocity[:, 1:], mu)
 
-        return tap_impulses(self._normal(model, contacts, dt), friction, dt, taps, gap=contacts.gap) / dt
+        return tap_impulses(self._normal_forces(model, contacts, dt), friction, dt, taps, gap=contacts.gap) / dt
 
     def pair_stiffness(self, model: Model) -> Float[AnyArray, " npairs"]:
         """Stiffness k [N/mⁿ] of every pair, from its surfaces where they specify it."""
-        return self._with_surfaces(self.stiffness, model.geometry.stiffness, self.sources.surface_stiffness, 1.0)
+        return self._with_surfaces(self.stiffness, model.geometry.stiffness, self.sources.surface_stiffness_pairs, 1.0)
 
     def pair_damping(self, model: Model) -> Float[AnyArray, " npairs"]:
         """Damping d [N·s/mⁿ⁺¹] of every pair, from its surfaces where they specify it."""
-        return self._with_surfaces(self.damping, model.geometry.damping, self.sources.surface_damping, 0.0)
+        return self._with_surfaces(self.damping, model.geometry.damping, self.sources.surface_damping_pairs, 0.0)
 
     def _with_surfaces(
-        self, pair_values, surface_values, surface_pairs: tuple[int, ...], power: float
+        self, values, surface_values, surface_pairs: tuple[int, ...], power: float
     ) -> Float[AnyArray, " npairs"]:
         """Values of all pairs; for `surface_pairs`, from the surfaces, with equal forces at `SURFACE_DEPTH`."""
         if not surface_pairs:
-            return pair_values
+            return values
         scale = SURFACE_DEPTH ** (power - jnp.asarray(self.exponent)[np.array(surface_pairs, dtype=int)])
         converted = scale * pair_series(surface_values, self.candidates, surface_pairs)
         indices = np.arange(len(self.candidates.pairs))
         indices[list(surface_pairs)] = len(indices) + np.arange(len(surface_pairs))
-        return jnp.concatenate([jnp.asarray(pair_values), converted])[indices]
+        return jnp.concatenate([jnp.asarray(values), converted])[indices]
 
-    def _normal(self, model: Model, contacts: ContactState, dt: Scalar) -> Float[AnyArray, " nc"]:
+    def _normal_forces(self, model: Model, contacts: ContactState, dt: Scalar) -> Float[AnyArray, " nc"]:
         """Normal forces [N]."""
         pair_index = np.array(self.candidates.pair_indices, dtype=int)
         k, d, n = (
@@ -183,8 +190,10 @@ class CompliantContact(AbstractContact):
         slope = k * n * WEIGHT_DEPTH ** (n - 1.0) if self.reach else None
         if self.stability_limits is not None:
             k, d = self._limit(self.stability_limits, -contacts.gap, k, d, n, dt)
-        normal = hunt_crossley(-contacts.gap, -contacts.velocity[:, 0], k, d, n)
-        return normal if slope is None else with_precontact_gradient(normal, contacts.gap, slope, self.reach)
+        normal_force = hunt_crossley(-contacts.gap, -contacts.velocity[:, 0], k, d, n)
+        if slope is None:
+            return normal_force
+        return with_precontact_gradient(normal_force, contacts.gap, slope, self.reach)
 
     def _limit(self, limits: StabilityLimits, depth, k, d, n, dt: Scalar) -> tuple[AnyArray, AnyArray]:
         """Stiffness and damping of contacts at their depths, within stability limits where not specified by the user.
@@ -196,19 +205,21 @@ class CompliantContact(AbstractContact):
             n * k * power,
             limits.max_stiffness(self.candidates, dt)[pair_index] * jnp.maximum(depth, 0.0),
         )
-        is_steep = (depth_times_slope > max_depth_times_slope) & ~np.array(self.sources.stiffness)[pair_index]
+        is_specified = np.array(self.sources.is_stiffness_specified)[pair_index]
+        is_steep = (depth_times_slope > max_depth_times_slope) & ~is_specified
         scale = jnp.where(is_steep, max_depth_times_slope / jnp.where(is_steep, depth_times_slope, 1.0), 1.0)
         limited = d * scale * limits.damping_scale(d * scale * power, self.candidates, dt)
-        return k * scale, jnp.where(np.array(self.sources.damping)[pair_index], d, limited)
+        return k * scale, jnp.where(np.array(self.sources.is_damping_specified)[pair_index], d, limited)
 
     def _contact_law(self, friction: Float[AnyArray, " nc"], dt: Scalar) -> FrictionLaw:
         """Friction law with one parameter value per contact, stable for these sliding friction forces [N]."""
         pair_index = np.array(self.candidates.pair_indices, dtype=int)
         law = jax.tree.map(lambda x: jnp.asarray(x)[pair_index], self.law)
-        if self.stability_limits is None or all(self.sources.transition):
+        if self.stability_limits is None or all(self.sources.is_transition_specified):
             return law
-        min_transition = self.stability_limits.min_transition(friction, self.candidates, dt)
-        return law.with_min_transition(jnp.where(np.array(self.sources.transition)[pair_index], 0.0, min_transition))
+        is_specified = np.array(self.sources.is_transition_specified)[pair_index]
+        min_velocity = self.stability_limits.min_transition_velocity(friction, self.candidates, dt)
+        return law.with_min_transition_velocity(jnp.where(is_specified, 0.0, min_velocity))
 
 
 def hunt_crossley(depth: AnyArray, speed: AnyArray, stiffness: AnyArray, damping: AnyArray, exponent: AnyArray):
@@ -223,25 +234,27 @@ def _power(depth: AnyArray, exponent: AnyArray) -> AnyArray:
     return jnp.where(is_closed, jnp.where(is_closed, depth, 1.0) ** exponent, 0.0)
 
 
-def _pair_values(label: str, specified: PairParameters, pairs: Candidates, default: AnyArray | None) -> AnyArray:
-    return per_pair(label, default if specified is None else specified, pairs, default=default)
+def _pair_values_or_default(
+    label: str, specified: PairParameters, candidates: Candidates, default: AnyArray | None
+) -> AnyArray:
+    return pair_values(label, default if specified is None else specified, candidates, default=default)
 
 
-def _surface_pairs(values: AnyArray, pairs: Candidates, is_specified: tuple[bool, ...]) -> tuple[int, ...]:
-    """Pairs whose value comes from a surface and is not specified by the user."""
+def _surface_pairs(values: AnyArray, candidates: Candidates, is_specified: tuple[bool, ...]) -> tuple[int, ...]:
+    """Indices of the pairs whose value comes from a surface and is not specified by the user."""
     if isinstance(values, Tracer):
         return tuple(k for k, by_user in enumerate(is_specified) if not by_user)
     with jax.ensure_compile_time_eval():
-        smaller = -np.asarray(pair_max(-np.asarray(values), pairs))
+        smaller = -np.asarray(pair_max(-np.asarray(values), candidates))
     return tuple(k for k, by_user in enumerate(is_specified) if not by_user and np.isfinite(smaller[k]))
 
 
-def _warn_about_restitution(model: Model, pairs: Candidates) -> None:
+def _warn_about_restitution(model: Model, candidates: Candidates) -> None:
     if isinstance(model.geometry.restitution, Tracer):
         return
     with jax.ensure_compile_time_eval():
-        restitution = np.asarray(pair_max(model.geometry.restitution, pairs))
-    bouncing = [pair.name for pair, value in zip(pairs.pairs, restitution, strict=True) if value > 0.0]
+        restitution = np.asarray(pair_max(model.geometry.restitution, candidates))
+    bouncing = [pair.name for pair, value in zip(candidates.pairs, restitution, strict=True) if value > 0.0]
     if bouncing:
         warn_user(
             f"compliant contact does not use the restitution of {name_list(bouncing)} in model {model.name!r}: "
@@ -249,15 +262,15 @@ def _warn_about_restitution(model: Model, pairs: Candidates) -> None:
         )
 
 
-def _weights(model: Model, pairs: Candidates) -> np.ndarray:
-    """Weight of the mechanisms of each pair's shapes [N]; at 9.81 m/s² if the model has no gravity."""
+def _weights(model: Model, candidates: Candidates) -> np.ndarray:
+    """Weight of the trees to which each pair's shapes belong [N]; at 9.81 m/s² if the model has no gravity."""
     mass = np.asarray(model.body.mass)
-    roots = [chain[0] for chain in model.topology.ancestors]
+    roots = [chain[0] for chain in model.topology.root_paths]
     tree_mass = {root: sum(mass[k] for k, body_root in enumerate(roots) if body_root == root) for root in set(roots)}
     gravity = float(np.linalg.norm(np.asarray(model.gravity))) or 9.81
 
     def trees(pair) -> set[int]:
-        bodies = (pairs.infos[shape].body for shape in (pair.first, pair.second))
+        bodies = (candidates.infos[shape].body for shape in (pair.first, pair.second))
         return {roots[body] for body in bodies if body != WORLD}
 
-    return gravity * np.array([sum(tree_mass[root] for root in trees(pair)) for pair in pairs.pairs])
+    return gravity * np.array([sum(tree_mass[root] for root in trees(pair)) for pair in candidates.pairs])

@@ -1,8 +1,8 @@
 """Friction laws of compliant contact: friction force from normal force and slip velocity.
 
 Each law is a friction coefficient as a function of slip speed v; the force opposes the slip. All are zero and smooth at
-zero slip, so a body under a steady tangential load creeps, at about `transition / steepness` times the ratio of the
-load to the sliding friction force.
+zero slip, so a body under a steady tangential load creeps, at about `transition_velocity / steepness` times the
+ratio of the load to the sliding friction force.
 """
 
 import abc
@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float
 
 from hybridsim.contact.candidates import Candidates
-from hybridsim.contact.pair_parameters import PairParameters, per_pair
+from hybridsim.contact.pair_parameters import PairParameters, pair_values
 from hybridsim.core.numerics import safe_norm
 from hybridsim.core.types import AnyArray, Scalar
 
@@ -30,9 +30,9 @@ class FrictionLaw(eqx.Module):
     contact's slip by more than twice its value within a step, bodies at rest would chatter and drift.
     """
 
-    transition: eqx.AbstractVar[PairParameters]
-    """Transition velocity v_t [m/s]; by default 0.01 m/s times `steepness`, or more as the load requires."""
-    positive_parameters = ("transition",)
+    transition_velocity: eqx.AbstractVar[PairParameters]
+    """v_t [m/s]; by default 0.01 m/s times `steepness`, or more as the load requires."""
+    positive_parameters = ("transition_velocity",)
     """Parameters that must be positive because laws divide by them."""
 
     @abc.abstractmethod
@@ -44,23 +44,26 @@ class FrictionLaw(eqx.Module):
 
         def values(name: str, specified: PairParameters, **options) -> AnyArray:
             label = f"{name} of the friction law"
-            return per_pair(label, specified, candidates, must_be_positive=name in self.positive_parameters, **options)
+            return pair_values(
+                label, specified, candidates, must_be_positive=name in self.positive_parameters, **options
+            )
 
-        names = [field.name for field in fields(self) if field.name != "transition"]
+        names = [field.name for field in fields(self) if field.name != "transition_velocity"]
         law = replace(self, **{name: values(name, getattr(self, name)) for name in names})
-        default = DEFAULT_TRANSITION * law.steepness + np.zeros(len(candidates.pairs))
-        transition = values("transition", default if law.transition is None else law.transition, default=default)
-        return replace(law, transition=transition)
+        default = DEFAULT_TRANSITION_VELOCITY * law.steepness + np.zeros(len(candidates.pairs))
+        specified = default if law.transition_velocity is None else law.transition_velocity
+        return replace(law, transition_velocity=values("transition_velocity", specified, default=default))
 
     @property
     def steepness(self) -> AnyArray | float:
         """Slope of the law at zero slip, relative to μ / v_t."""
         return 1.0
 
-    def with_min_transition(self, velocity: AnyArray) -> "FrictionLaw":
+    def with_min_transition_velocity(self, velocity: AnyArray) -> "FrictionLaw":
         """Return a copy whose slope at zero slip is at most μ / velocity [m/s]."""
-        assert self.transition is not None and not isinstance(self.transition, Mapping)
-        return replace(self, transition=jnp.maximum(self.transition, velocity * self.steepness))
+        assert self.transition_velocity is not None and not isinstance(self.transition_velocity, Mapping)
+        min_velocity = velocity * self.steepness
+        return replace(self, transition_velocity=jnp.maximum(self.transition_velocity, min_velocity))
 
     def force(self, normal_force: Scalar, slip: Vec2, mu: Scalar) -> Vec2:
         """Friction force on the first body [N]."""
@@ -72,80 +75,80 @@ class FrictionLaw(eqx.Module):
 
 SMALL_SLIP = 1e-9
 """Slip [m/s] below which friction is proportional to it."""
-DEFAULT_TRANSITION = 0.01
+DEFAULT_TRANSITION_VELOCITY = 0.01
 """Default transition velocity of a law of steepness 1 [m/s]; larger under a high load."""
 
 
-def _excess(static: PairParameters) -> AnyArray | float:
+def _excess(static_ratio: PairParameters) -> AnyArray | float:
     """Excess of static over sliding friction, relative to sliding friction; the law must be bound."""
-    assert static is not None and not isinstance(static, Mapping)
-    return static - 1.0
+    assert static_ratio is not None and not isinstance(static_ratio, Mapping)
+    return static_ratio - 1.0
 
 
 class Coulomb(FrictionLaw):
     """μ tanh(v / v_t): Coulomb's law, smoothed over a transition velocity."""
 
-    transition: PairParameters = None
-    """Transition velocity v_t [m/s]."""
+    transition_velocity: PairParameters = None
+    """v_t [m/s]."""
 
     def coefficient(self, speed, mu):
-        return mu * jnp.tanh(speed / self.transition)
+        return mu * jnp.tanh(speed / self.transition_velocity)
 
 
 class Andersson(FrictionLaw):
     """(μ + (μ_s − μ) exp(−(v/v_s)^p)) tanh(v/v_t) (Andersson, Söderberg & Björklund 2007, with k = 1/v_t)."""
 
-    transition: PairParameters = None
-    """Transition velocity v_t [m/s]."""
-    static: PairParameters = 1.2
-    """Ratio μ_s / μ."""
-    stribeck: PairParameters = 0.05
-    """Stribeck velocity v_s [m/s]."""
+    transition_velocity: PairParameters = None
+    """v_t [m/s]."""
+    static_ratio: PairParameters = 1.2
+    """μ_s / μ."""
+    stribeck_velocity: PairParameters = 0.05
+    """v_s [m/s]."""
     exponent: PairParameters = 1.0
     """Exponent p of the Stribeck curve."""
-    positive_parameters = ("transition", "stribeck")
+    positive_parameters = ("transition_velocity", "stribeck_velocity")
 
     @property
     def steepness(self):
-        return 1.0 + _excess(self.static)
+        return 1.0 + _excess(self.static_ratio)
 
     def coefficient(self, speed, mu):
-        rise = _excess(self.static) * jnp.exp(-((speed / self.stribeck) ** self.exponent))
-        return mu * (1.0 + rise) * jnp.tanh(speed / self.transition)
+        rise = _excess(self.static_ratio) * jnp.exp(-((speed / self.stribeck_velocity) ** self.exponent))
+        return mu * (1.0 + rise) * jnp.tanh(speed / self.transition_velocity)
 
 
 class Hollars(FrictionLaw):
     """min(v/v_t, 1) (μ + 2 (μ_s − μ) / (1 + (v/v_t)²)) (Sherman, Seth & Delp 2011, after Hollars)."""
 
-    transition: PairParameters = None
-    """Transition velocity v_t [m/s]."""
-    static: PairParameters = 1.2
-    """Ratio μ_s / μ."""
+    transition_velocity: PairParameters = None
+    """v_t [m/s]."""
+    static_ratio: PairParameters = 1.2
+    """μ_s / μ."""
 
     @property
     def steepness(self):
-        return 1.0 + 2.0 * _excess(self.static)
+        return 1.0 + 2.0 * _excess(self.static_ratio)
 
     def coefficient(self, speed, mu):
-        s = speed / self.transition
-        return mu * jnp.minimum(s, 1.0) * (1.0 + 2.0 * _excess(self.static) / (1.0 + s * s))
+        s = speed / self.transition_velocity
+        return mu * jnp.minimum(s, 1.0) * (1.0 + 2.0 * _excess(self.static_ratio) / (1.0 + s * s))
 
 
 class Brown(FrictionLaw):
     """μ tanh(4 v/v_t) + (μ_s − μ) (v/v_t) / ((v/v_t)²/4 + 3/4)² (Brown & McPhee 2016)."""
 
-    transition: PairParameters = None
-    """Transition velocity v_t [m/s]; the slope at zero slip is at least 4 μ / v_t."""
-    static: PairParameters = 1.2
-    """Ratio μ_s / μ."""
+    transition_velocity: PairParameters = None
+    """v_t [m/s]; the slope at zero slip is at least 4 μ / v_t."""
+    static_ratio: PairParameters = 1.2
+    """μ_s / μ."""
 
     @property
     def steepness(self):
-        return 4.0 + _excess(self.static) / 0.75**2
+        return 4.0 + _excess(self.static_ratio) / 0.75**2
 
     def coefficient(self, speed, mu):
-        s = speed / self.transition
-        return mu * (jnp.tanh(4.0 * s) + _excess(self.static) * s / (0.25 * s * s + 0.75) ** 2)
+        s = speed / self.transition_velocity
+        return mu * (jnp.tanh(4.0 * s) + _excess(self.static_ratio) * s / (0.25 * s * s + 0.75) ** 2)
 
 
 LAWS = {"coulomb": Coulomb, "andersson": Andersson, "hollars": Hollars, "brown": Brown}

@@ -9,9 +9,9 @@ contacts is computed once, from the masses at q = 0.
     damper      c ≤ 1 / (dt w)                              does not reverse the velocity within a step
     friction    v_t / s ≥ MIN_TRANSITION_RATIO · dt w μN    reverses slow slip within a step to at most 2/3 of it
 
-Steps are unstable beyond 4 (spring) and 2 (damper, friction). w is the largest inverse effective mass of contacts at q
-= 0: of all points of a pair under a common load, or of a single point where only one is loaded. v_t is the transition
-velocity and s the steepness of the friction law.
+Steps become unstable at k dt² w = 4 (spring), c dt w = 2 (damper) and v_t / s = ½ dt w μN (friction). w is the largest
+inverse effective mass of contacts at q = 0: of all points of a pair under a common load, or of a single point where
+only one is loaded. v_t is the transition velocity and s the steepness of the friction law.
 """
 
 import equinox as eqx
@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from hybridsim.contact.apparent_mass import MIN_INVERSE_MASS, Mobility, mobility
+from hybridsim.contact.apparent_mass import MIN_INVERSE_MASS, ImpulseResponse, impulse_response
 from hybridsim.contact.candidates import Candidates
 from hybridsim.contact.collision.bounding_faces import bounding_faces
 from hybridsim.core.types import AnyArray, Scalar
@@ -44,10 +44,10 @@ class ContactCoupling(eqx.Module):
     point: PerPair
     """At a single point of a pair, per impulse at that point."""
 
-    def weighted_sum(self, strength: PerContact, pairs: Candidates) -> PerContact:
+    def weighted_sum(self, strength: PerContact, candidates: Candidates) -> PerContact:
         """Σ w · strength at every contact: summed over all pairs, or of its own point alone if that is larger."""
-        pair_index = np.array(pairs.pair_indices, dtype=int)
-        belongs_to_pair = np.equal(np.arange(len(pairs.pairs))[:, None], pair_index[None]).astype(float)
+        pair_index = np.array(candidates.pair_indices, dtype=int)
+        belongs_to_pair = np.equal(np.arange(len(candidates.pairs))[:, None], pair_index[None]).astype(float)
         total = jnp.asarray(self.pairs) @ (belongs_to_pair @ strength)
         return jnp.maximum(total[pair_index], jnp.asarray(self.point)[pair_index] * strength)
 
@@ -58,29 +58,29 @@ class StabilityLimits(eqx.Module):
     normal: ContactCoupling
     slip: ContactCoupling
 
-    def max_stiffness(self, pairs: Candidates, dt: Scalar) -> PerPair:
+    def max_stiffness(self, candidates: Candidates, dt: Scalar) -> PerPair:
         """Largest stable stiffness of one contact [N/m]."""
-        points = np.array([pair.max_points for pair in pairs.pairs], dtype=float)
+        points = np.array([pair.max_points for pair in candidates.pairs], dtype=float)
         shared = points * jnp.diag(jnp.asarray(self.normal.pairs))
         return MAX_STIFFNESS_RATIO / (dt * dt * jnp.maximum(shared, jnp.asarray(self.normal.point)))
 
-    def damping_scale(self, damping: PerContact, pairs: Candidates, dt: Scalar) -> PerContact:
+    def damping_scale(self, damping: PerContact, candidates: Candidates, dt: Scalar) -> PerContact:
         """Factor that limits the damping [N·s/m] of each contact so that it reverses no velocity within a step."""
-        return 1.0 / jnp.maximum(1.0, dt * self.normal.weighted_sum(damping, pairs))
+        return 1.0 / jnp.maximum(1.0, dt * self.normal.weighted_sum(damping, candidates))
 
-    def min_transition(self, friction: PerContact, pairs: Candidates, dt: Scalar) -> PerContact:
+    def min_transition_velocity(self, friction: PerContact, candidates: Candidates, dt: Scalar) -> PerContact:
         """Smallest stable transition velocity [m/s] for sliding friction forces [N]."""
-        return MIN_TRANSITION_RATIO * dt * self.slip.weighted_sum(friction, pairs)
+        return MIN_TRANSITION_RATIO * dt * self.slip.weighted_sum(friction, candidates)
 
 
-def stability_limits(model: Model, pairs: Candidates) -> StabilityLimits:
+def stability_limits(model: Model, candidates: Candidates) -> StabilityLimits:
     """Stability limits of the contacts of a mechanism.
 
     Raises:
         ValueError: masses or placements are traced, so they have no values yet.
     """
-    response, geometry = mobility(model), model.geometry
-    movable = [[k for k in (pair.first, pair.second) if geometry.infos[k].body != WORLD] for pair in pairs.pairs]
+    response, geometry = impulse_response(model), model.geometry
+    movable = [[k for k in (pair.first, pair.second) if geometry.infos[k].body != WORLD] for pair in candidates.pairs]
     shapes = sorted({k for pair_shapes in movable for k in pair_shapes})
     centres = {
         k: response.jacobian(model, geometry.infos[k].body, np.asarray(geometry.placement.p)[k][None])[0]
@@ -95,21 +95,23 @@ def stability_limits(model: Model, pairs: Candidates) -> StabilityLimits:
 
     def coupling(direction: int) -> ContactCoupling:
         face, point = ({k: self_coupling[k][direction][index] for k in shapes} for index in (0, 1))
-        of_pairs = np.array(
+        pair_coupling = np.array(
             [
                 [sum(face[a] if a == b else cross_coupling[a, b] for a in one for b in other) for other in movable]
                 for one in movable
             ]
         ).reshape(len(movable), len(movable))
         # a common motion of both shapes of a pair does not change their relative velocity
-        of_pairs[np.diag_indices(len(movable))] = [sum(face[k] for k in one) for one in movable]
-        of_points = np.array([sum(point[k] for k in one) for one in movable], dtype=float)
-        return ContactCoupling(of_pairs, of_points + MIN_INVERSE_MASS)
+        pair_coupling[np.diag_indices(len(movable))] = [sum(face[k] for k in one) for one in movable]
+        point_coupling = np.array([sum(point[k] for k in one) for one in movable], dtype=float)
+        return ContactCoupling(pair_coupling, point_coupling + MIN_INVERSE_MASS)
 
     return StabilityLimits(coupling(0), coupling(1))
 
 
-def _self_coupling(model: Model, response: Mobility, shape: int) -> tuple[tuple[float, float], tuple[float, float]]:
+def _self_coupling(
+    model: Model, response: ImpulseResponse, shape: int
+) -> tuple[tuple[float, float], tuple[float, float]]:
     """Largest inverse effective masses of a face and of one of its points, along the normal and tangentially [1/kg]."""
     info, X_BG = model.geometry.infos[shape], model.geometry.placement
     R, p = np.asarray(X_BG.R)[shape], np.asarray(X_BG.p)[shape]
@@ -119,12 +121,12 @@ def _self_coupling(model: Model, response: Mobility, shape: int) -> tuple[tuple[
         J = np.einsum("ij,nik->njk", axes, response.jacobian(model, info.body, p + points @ R.T))
         for rows in (J[:, [axis]], np.delete(J, axis, axis=1)):
             stacked = rows.reshape(-1, J.shape[2])
-            of_face = _inverse_mass(stacked, response) / len(points)
-            inverse_masses.append((of_face, max(_inverse_mass(row, response) for row in rows)))
+            face_inverse_mass = _inverse_mass(stacked, response) / len(points)
+            inverse_masses.append((face_inverse_mass, max(_inverse_mass(row, response) for row in rows)))
     normal, slip = (np.max(inverse_masses[direction::2], axis=0).tolist() for direction in (0, 1))
     return tuple(normal), tuple(slip)
 
 
-def _inverse_mass(J: np.ndarray, response: Mobility) -> float:
+def _inverse_mass(J: np.ndarray, response: ImpulseResponse) -> float:
     """Largest eigenvalue of J M⁻¹ Jᵀ."""
     return float(np.linalg.norm(J @ response.mass_inverse @ J.T, 2))

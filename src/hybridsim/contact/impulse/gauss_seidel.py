@@ -1,9 +1,9 @@
 """Projected Gauss–Seidel for impulses under unilateral contact and Coulomb friction.
 
-Velocities after the impulses x are w = A x + b with A = u kᵀ + diag(cfm). Contacts obey 0 ≤ x_n ⊥ w_n ≥ 0 and friction
-opposes slip within |x_t| ≤ μ x_n; scalar rows obey lower ≤ x ≤ upper with w = 0 between the bounds. Row by row, each
-impulse is set so that its own w vanishes, then projected onto its feasible set, for a fixed number of sweeps over all
-rows.
+w = A x + b with A = u kᵀ + diag(cfm) is the velocity after the impulses x minus the target velocity, plus the CFM term.
+Contacts obey 0 ≤ x_n ⊥ w_n ≥ 0 and friction opposes slip within |x_t| ≤ μ x_n; scalar rows obey lower ≤ x ≤ upper with
+w = 0 between the bounds. Row by row, each impulse is set so that its own w vanishes, then projected onto its feasible
+set, for a fixed number of sweeps over all rows.
 
 A is never formed. The combined effect of all impulses is one vector of size nv, z = kᵀ x, which every row update reads
 and writes: the cost of an update grows with the degrees of freedom, not with the contacts. No update uses the index of
@@ -21,7 +21,7 @@ from jaxtyping import Float
 from hybridsim.core.numerics import TINY_COMPLIANCE, clamp
 from hybridsim.core.types import AnyArray
 
-CONES = ("pyramid", "cone")
+CONES = ("pyramidal", "circular")
 """Friction bounded along each tangent separately, or by a circle."""
 
 
@@ -40,7 +40,7 @@ class ContactProblem(eqx.Module):
     lower: Float[AnyArray, " nj"]
     upper: Float[AnyArray, " nj"]
     """Bounds of the impulses of scalar rows."""
-    cone: str = eqx.field(static=True, default="pyramid")
+    cone: str = eqx.field(static=True, default="pyramidal")
 
     @property
     def nc(self) -> int:
@@ -75,7 +75,7 @@ class ContactProblem(eqx.Module):
         nc, blocks = self.nc, self.blocks
         scalar = jnp.einsum("nz,nz->n", self.u[3 * nc :], self.k[3 * nc :]) + self.cfm[3 * nc :]
         contacts = 1.0 / jnp.stack([blocks[:, 0, 0], blocks[:, 1, 1], blocks[:, 2, 2]], axis=1)
-        if self.cone == "cone" and nc:
+        if self.cone == "circular" and nc:
             # one step size for both tangents, too small to overshoot, so that the projected impulse opposes the slip
             tangent = 1.0 / (jnp.maximum(blocks[:, 1, 1], blocks[:, 2, 2]) + jnp.abs(blocks[:, 1, 2]))
             contacts = jnp.concatenate([contacts[:, :1], tangent[:, None], tangent[:, None]], axis=1)
@@ -83,13 +83,13 @@ class ContactProblem(eqx.Module):
 
     @property
     def tangent_friction(self) -> Float[AnyArray, "nc 2"]:
-        """Friction coefficient μ along both tangents, zero along tangents without mobility.
+        """Friction coefficient μ along both tangents, zero along tangents of zero inverse effective mass.
 
         A planar mechanism cannot move out of its plane, and native code eliminates the impulses in that direction.
         """
         blocks = self.blocks
-        is_mobile = jnp.stack([blocks[:, 1, 1], blocks[:, 2, 2]], axis=1) > 2.0 * TINY_COMPLIANCE
-        return jnp.where(is_mobile, self.friction[:, None], 0.0)
+        is_movable = jnp.stack([blocks[:, 1, 1], blocks[:, 2, 2]], axis=1) > 2.0 * TINY_COMPLIANCE
+        return jnp.where(is_movable, self.friction[:, None], 0.0)
 
 
 class Impulses(eqx.Module):
@@ -149,7 +149,7 @@ def _update_contact(cone: str, z: Float[AnyArray, " nv"], data: tuple[_ContactRo
     proposed = x - (row.u @ z + row.cfm * x + row.b)
     normal = jnp.maximum(proposed[0], 0.0)
     proposed = proposed[1:] - row.block[1:, 0] * (normal - x[0])
-    if cone == "pyramid":
+    if cone == "pyramidal":
         limit = row.friction * normal
         first = _clamp_impulse(proposed[0], -limit[0], limit[0])
         second = _clamp_impulse(proposed[1] - row.block[2, 1] * (first - x[1]), -limit[1], limit[1])
@@ -217,7 +217,7 @@ def project(problem: ContactProblem, proposed: Float[AnyArray, " n"]) -> Float[A
 def _project_contact(cone: str, proposed: Float[AnyArray, "3"], friction: Float[AnyArray, "2"]):
     normal = jnp.maximum(proposed[0], 0.0)
     limit = friction * normal
-    if cone == "pyramid":
+    if cone == "pyramidal":
         return jnp.concatenate([normal[None], _clamp_impulse(proposed[1:], -limit, limit)])
     return jnp.concatenate([normal[None], _project_to_circle(proposed[1:], jnp.max(limit))])
 

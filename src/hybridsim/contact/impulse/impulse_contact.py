@@ -3,7 +3,7 @@
 In every step, impulses correct the velocities of the unconstrained motion so that bodies do not penetrate and friction
 opposes slip (Stewart & Trinkle 1996, Anitescu & Potra 1997):
 
-    0 ≤ x_n  ⊥  w_n + R x_n − target ≥ 0,    |x_t| ≤ μ x_n opposing w_t,    w = J (v + M⁻¹ Jᵀ x).
+    0 ≤ x_n  ⊥  v_n + R x_n − target ≥ 0,    |x_t| ≤ μ x_n opposing v_t,    v = J (q̇ + M⁻¹ Jᵀ x).
 
 The target velocity of a contact depends on its gap. An open contact may close within the step but not further:
 −gap/dt. A penetrating contact opens as the stabilisation specifies. After an impact, a contact opens at `restitution`
@@ -25,12 +25,18 @@ from jaxtyping import Float
 from hybridsim.contact.apparent_mass import apparent_inverse_masses
 from hybridsim.contact.candidates import Candidates, find_candidates
 from hybridsim.contact.contact import NO_CANDIDATES, AbstractContact
-from hybridsim.contact.contact_state import StepKinematics, contact_jacobian
+from hybridsim.contact.contact_state import MechanismState, contact_jacobian
 from hybridsim.contact.impulse.gauss_seidel import CONES
 from hybridsim.contact.impulse.joint_constraints import JointConstraints, joint_constraint_rows, joint_constraints
-from hybridsim.contact.impulse.solve import GRADIENTS, ConstraintRows, Mechanism, solve_contacts, velocity_change
-from hybridsim.contact.impulse.stabilisation import Recovery, Stabilisation
-from hybridsim.contact.pair_parameters import PairParameters, pair_friction, pair_max, pair_mean, per_pair
+from hybridsim.contact.impulse.solve import (
+    GRADIENTS,
+    ConstraintRows,
+    UnconstrainedDynamics,
+    solve_contacts,
+    velocity_change,
+)
+from hybridsim.contact.impulse.stabilisation import RecoveryTime, Stabilisation
+from hybridsim.contact.pair_parameters import PairParameters, candidate_friction, pair_max, pair_mean, pair_values
 from hybridsim.contact.precontact_gradient import with_precontact_gradient
 from hybridsim.contact.tapped_forces import tap_impulses
 from hybridsim.core.numerics import TINY_COMPLIANCE
@@ -43,7 +49,7 @@ MIN_IMPACT_FALL_STEPS = 2.0
 """Minimum approach speed of an impact, in time steps of free fall; slower contacts do not bounce."""
 
 RIGID_RESTITUTION = 0.1
-"""Restitution from which a bouncing contact is rigid; below it, softness decreases linearly with restitution."""
+"""Smallest restitution at which a bouncing contact is rigid; below it, softness decreases linearly with restitution."""
 
 
 class ImpulseState(eqx.Module):
@@ -68,23 +74,23 @@ class ImpulseContact(AbstractContact):
     """Impulse contact.
 
     Parameters of pairs are specified as one value for all, one value each, or by name: `{"*": 0.5, "foot|ice": 0.1}`.
-    For defaults, only the surface with the higher priority counts if the priorities of the two differ.
+    A default comes from both surfaces, or from the one with the higher priority if their priorities differ.
     """
 
     friction: PairParameters = None
-    """Friction coefficient μ per pair; by default that of an explicit pair, or the larger of both surface values."""
+    """Friction coefficient μ per pair; by default the model's value for the pair, or the larger surface value."""
     restitution: PairParameters = None
     """Coefficient of restitution per pair; by default the larger of both surface values."""
     softness: PairParameters = None
     """Compliance relative to the apparent inverse mass, per pair; by default the mean of both surface values."""
     cfm: PairParameters = 0.0
     """Constraint force mixing [1/kg] per pair, added to the compliance that follows from the softness."""
-    stabilisation: Stabilisation = Recovery()
-    """Penetration recovery: `Recovery`, `ERP` or `Baumgarte`."""
+    stabilisation: Stabilisation = RecoveryTime()
+    """Target velocity of penetrating contacts: `RecoveryTime`, `ERP` or `Baumgarte`."""
     sweeps: int = eqx.field(static=True, default=4)
     """Projected Gauss–Seidel sweeps per step, warm-started with the impulses of the previous step."""
-    cone: str = eqx.field(static=True, default="pyramid")
-    """Friction bounded along each tangent separately (`pyramid`) or by a circle (`cone`)."""
+    cone: str = eqx.field(static=True, default="pyramidal")
+    """Friction cone: bounded along each tangent separately (`pyramidal`) or by a circle (`circular`)."""
     gradient: str = eqx.field(static=True, default="unrolled")
     """Derivative of the sweeps (`unrolled`) or of the converged solution (`implicit`)."""
     reach: float = eqx.field(static=True, default=0.0)
@@ -100,7 +106,7 @@ class ImpulseContact(AbstractContact):
     inverse_mass: InverseMass = InverseMass()
     """Apparent inverse masses of pairs and joints; set by `bind`."""
     candidates: Candidates = eqx.field(static=True, default=NO_CANDIDATES)
-    """Contact candidates; set by `bind`."""
+    """Candidate pairs; set by `bind`."""
     integrators = ("euler",)
     handles_joint_constraints = True
 
@@ -111,104 +117,108 @@ class ImpulseContact(AbstractContact):
         if not (isinstance(self.sweeps, int) and self.sweeps >= 1):
             raise ValueError(f"sweeps must be a positive integer, not {self.sweeps}")
         if not isinstance(self.stabilisation, Stabilisation):
-            raise TypeError(f"stabilisation must be Recovery(), ERP() or Baumgarte(), not {self.stabilisation!r}")
+            raise TypeError(f"stabilisation must be RecoveryTime(), ERP() or Baumgarte(), not {self.stabilisation!r}")
         if not self.reach >= 0.0:
             raise ValueError(f"reach must be nonnegative, not {self.reach} m")
 
     def bind(self, model: Model, dt: Scalar) -> "ImpulseContact":
         del dt
-        pairs = find_candidates(model, only=self.only, exclude=self.exclude, self_collision=self.self_collision)
+        candidates = find_candidates(model, only=self.only, exclude=self.exclude, self_collision=self.self_collision)
 
         def values(field: str, **bounds) -> AnyArray | None:
             specified = getattr(self, field)
-            return None if specified is None else per_pair(field, specified, pairs, **bounds)
+            return None if specified is None else pair_values(field, specified, candidates, **bounds)
 
         parameters = {field: values(field) for field in ("friction", "softness", "cfm")}
         parameters["restitution"] = values("restitution", max_value=1.0)
         joints, (shape_inverse_masses, joint_inverse_masses) = joint_constraints(model), apparent_inverse_masses(model)
         pair_inverse_masses = np.array(
-            [shape_inverse_masses[pair.first] + shape_inverse_masses[pair.second] for pair in pairs.pairs]
+            [shape_inverse_masses[pair.first] + shape_inverse_masses[pair.second] for pair in candidates.pairs]
         )
         return replace(
             self,
             **parameters,
-            stabilisation=self.stabilisation.bind(pairs),
+            stabilisation=self.stabilisation.bind(candidates),
             joints=joints,
             inverse_mass=InverseMass(pair_inverse_masses, joint_inverse_masses[list(joints.limited)]),
-            candidates=pairs,
+            candidates=candidates,
         )
 
     def initial_state(self) -> ImpulseState:
         """Internal state at the beginning of a simulation: no impulses."""
         return ImpulseState(np.zeros(3 * self.candidates.nc + self.joints.count), np.zeros(self.candidates.nc))
 
-    def accelerations(self, model, motion, bias, tau, state, dt, taps):
-        nc, contacts = self.candidates.nc, motion.contacts
+    def accelerations(self, model, mechanism_state, bias, tau, aux, dt, taps):
+        nc, contacts = self.candidates.nc, mechanism_state.contacts
         if not nc + self.joints.count:
-            return super().accelerations(model, motion, bias, tau, state, dt, taps)
-        rows = self._rows(model, motion, state, dt)
-        mechanism = Mechanism(model, motion.kin, motion.inertia, bias, tau)
-        x, qdd = solve_contacts(mechanism, rows, state.impulse, self.sweeps, self.gradient)
+            return super().accelerations(model, mechanism_state, bias, tau, aux, dt, taps)
+        rows = self._rows(model, mechanism_state, aux, dt)
+        dynamics = UnconstrainedDynamics(model, mechanism_state.kin, mechanism_state.inertia, bias, tau)
+        x, qdd = solve_contacts(dynamics, rows, aux.impulse, self.sweeps, self.gradient)
         force = x[: 3 * nc].reshape(nc, 3) / dt
-        normal = self._with_precontact_gradient(force[:, 0], contacts.gap, mechanism, rows, dt)
+        normal = self._with_precontact_gradient(force[:, 0], contacts.gap, dynamics, rows, dt)
         tapped = tap_impulses(normal, lambda _: force[:, 1:], dt, taps, gap=contacts.gap)
         # both differences are exactly zero, without rounding error, where taps and gradients leave values unchanged
         if self.reach:
-            qdd = qdd + velocity_change(mechanism, rows.J[: 3 * nc : 3], normal - force[:, 0])
+            qdd = qdd + velocity_change(dynamics, rows.J[: 3 * nc : 3], normal - force[:, 0])
         if taps.is_active:
             untapped = dt * jnp.concatenate([normal[:, None], force[:, 1:]], axis=1)
-            qdd = qdd + velocity_change(mechanism, rows.J[: 3 * nc], (tapped - untapped).reshape(-1)) / dt
+            qdd = qdd + velocity_change(dynamics, rows.J[: 3 * nc], (tapped - untapped).reshape(-1)) / dt
         # a body at rest may fall for a step and be stopped in the next, which is not an impact
         fall_speed = dt * jnp.sqrt(jnp.sum(jnp.square(jnp.asarray(model.gravity))))
         is_impact = (
             (x[: 3 * nc : 3] > 0.0)
-            & (state.approach == 0.0)
+            & (aux.approach == 0.0)
             & (-contacts.velocity[:, 0] > MIN_IMPACT_FALL_STEPS * fall_speed)
         )
         return qdd, ImpulseState(x, jnp.where(is_impact, -contacts.velocity[:, 0], 0.0))
 
-    def _rows(self, model: Model, motion: StepKinematics, state: ImpulseState, dt: Scalar) -> ConstraintRows:
+    def _rows(self, model: Model, mechanism_state: MechanismState, aux: ImpulseState, dt: Scalar) -> ConstraintRows:
         """Constraint rows of one step."""
-        pairs, geometry, contacts = self.candidates, model.geometry, motion.contacts
-        pair_index = np.array(pairs.pair_indices, dtype=int)
-        friction = pair_friction(geometry, pairs) if self.friction is None else jnp.asarray(self.friction)
+        candidates, geometry, contacts = self.candidates, model.geometry, mechanism_state.contacts
+        pair_index = np.array(candidates.pair_indices, dtype=int)
+        friction = candidate_friction(geometry, candidates) if self.friction is None else jnp.asarray(self.friction)
         restitution = (
-            pair_max(geometry.restitution, pairs) if self.restitution is None else jnp.asarray(self.restitution)
+            pair_max(geometry.restitution, candidates) if self.restitution is None else jnp.asarray(self.restitution)
         )
-        softness = pair_mean(geometry.softness, pairs) if self.softness is None else jnp.asarray(self.softness)
-        joint = joint_constraint_rows(model, self.joints, motion.q, motion.qd, dt)
-        J = jnp.concatenate([contact_jacobian(model, pairs, motion.kin, contacts), joint.J])
+        softness = pair_mean(geometry.softness, candidates) if self.softness is None else jnp.asarray(self.softness)
+        joint = joint_constraint_rows(model, self.joints, mechanism_state.q, mechanism_state.qd, dt)
+        J = jnp.concatenate([contact_jacobian(model, candidates, mechanism_state.kin, contacts), joint.J])
 
-        recovery = self.stabilisation.target_velocity(contacts.gap, contacts.velocity[:, 0], dt, geometry, pairs)
-        target = jnp.where(contacts.gap > 0.0, -contacts.gap / dt, recovery)
+        gap, gap_velocity = contacts.gap, contacts.velocity[:, 0]
+        opening_velocity = self.stabilisation.target_velocity(gap, gap_velocity, dt, geometry, candidates)
+        target = jnp.where(gap > 0.0, -gap / dt, opening_velocity)
         # depends on the impact alone: the step is continuous at zero restitution, a possible initial value of a fit
-        is_bouncing = state.approach > 0.0
-        target = jnp.where(is_bouncing, restitution[pair_index] * state.approach, target)
+        is_bouncing = aux.approach > 0.0
+        target = jnp.where(is_bouncing, restitution[pair_index] * aux.approach, target)
         velocity = contacts.velocity.at[:, 0].add(-target).reshape(-1)
-        velocity = jnp.concatenate([velocity, joint.J @ motion.qd - joint.target_velocity])
+        velocity = jnp.concatenate([velocity, joint.J @ mechanism_state.qd - joint.target_velocity])
 
         compliance = softness * self.inverse_mass.pairs + jnp.asarray(self.cfm)
         # friction rows have no compliance, and neither do bouncing contacts, so that restitution is accurate
         factor = jnp.where(is_bouncing, jnp.maximum(1.0 - restitution[pair_index] / RIGID_RESTITUTION, 0.0), 1.0)
-        normals = jnp.zeros((pairs.nc, 3)).at[:, 0].set(factor * compliance[pair_index])
-        limits = DEFAULT_SOFTNESS * self.inverse_mass.limits
+        contact_cfm = jnp.zeros((candidates.nc, 3)).at[:, 0].set(factor * compliance[pair_index])
+        limit_cfm = DEFAULT_SOFTNESS * self.inverse_mass.limits
+        friction_cfm = np.zeros(len(self.joints.frictional))
         return ConstraintRows(
             J=J,
-            b=velocity + J @ (dt * classical_acceleration(model, motion.qd, np.zeros(model.nv))),
+            b=velocity + J @ (dt * classical_acceleration(model, mechanism_state.qd, np.zeros(model.nv))),
             dt=dt,
-            cfm=jnp.concatenate([normals.reshape(-1), limits, np.zeros(len(self.joints.frictional))]) + TINY_COMPLIANCE,
+            cfm=jnp.concatenate([contact_cfm.reshape(-1), limit_cfm, friction_cfm]) + TINY_COMPLIANCE,
             friction=friction[pair_index],
             lower=joint.lower,
             upper=joint.upper,
             cone=self.cone,
         )
 
-    def _with_precontact_gradient(self, normal_force, gap, mechanism: Mechanism, rows: ConstraintRows, dt: Scalar):
+    def _with_precontact_gradient(
+        self, normal_force, gap, dynamics: UnconstrainedDynamics, rows: ConstraintRows, dt: Scalar
+    ):
         """Unchanged normal forces, with derivatives of open contacts if `reach` is positive."""
         if not self.reach:
             return normal_force
-        # a closed contact corrects a change of its gap within the recovery time
-        u, k = jax.vmap(mechanism.factors().half_solve)(rows.J[: 3 * self.candidates.nc : 3])
+        # a closed contact corrects a change of its gap with the recovery time as time constant
+        u, k = jax.vmap(dynamics.factors().half_solve)(rows.J[: 3 * self.candidates.nc : 3])
         inverse_mass = jnp.sum(u * k, axis=1) + TINY_COMPLIANCE
         return with_precontact_gradient(
             normal_force, gap, 1.0 / (inverse_mass * DEFAULT_RECOVERY_TIME * dt), self.reach

@@ -43,7 +43,7 @@ def joint_constraints(model: Model) -> JointConstraints:
 
     def nonzero_dofs(*values) -> tuple[int, ...]:
         if any(isinstance(v, Tracer) for v in values):
-            return tuple(range(model.topology.mv))
+            return tuple(range(model.topology.tree_nv))
         return tuple(np.flatnonzero(np.any([np.asarray(v) for v in values], axis=0)).tolist())
 
     traced = any(isinstance(v, Tracer) for v in (joint.lower, joint.upper))

@@ -33,8 +33,8 @@ are nearly redundant constraints along the line between them, and their internal
 converge; without softness the derivative would be that of a solution that is never reached."""
 
 
-class Mechanism(NamedTuple):
-    """Quantities that determine the accelerations of a mechanism."""
+class UnconstrainedDynamics(NamedTuple):
+    """Quantities that determine the accelerations of a mechanism without constraint impulses."""
 
     model: Model
     kin: Kinematics
@@ -91,77 +91,79 @@ class ContactSolution(NamedTuple):
 
 
 def solve_contacts(
-    mechanism: Mechanism, rows: ConstraintRows, warm_start: Float[AnyArray, " n"], sweeps: int, gradient: str
+    dynamics: UnconstrainedDynamics, rows: ConstraintRows, warm_start: Float[AnyArray, " n"], sweeps: int, gradient: str
 ) -> ContactSolution:
     """Impulses after a number of projected Gauss–Seidel sweeps, and the resulting accelerations over the step.
 
     Args:
-        mechanism: the mechanism.
+        dynamics: dynamics of the mechanism without constraints.
         rows: constraint rows.
         warm_start: initial impulses.
         sweeps: number of sweeps over all rows.
         gradient: `unrolled` or `implicit`.
     """
     if gradient == "implicit":
-        return _solution(mechanism, rows, jax.lax.stop_gradient(warm_start), sweeps)
-    return _run_sweeps(mechanism, rows, warm_start, sweeps)
+        return _solution(dynamics, rows, jax.lax.stop_gradient(warm_start), sweeps)
+    return _run_sweeps(dynamics, rows, warm_start, sweeps)
 
 
 def _run_sweeps(
-    mechanism: Mechanism, rows: ConstraintRows, warm_start: Float[AnyArray, " n"], sweeps: int
+    dynamics: UnconstrainedDynamics, rows: ConstraintRows, warm_start: Float[AnyArray, " n"], sweeps: int
 ) -> ContactSolution:
     """Impulses and accelerations by Gauss–Seidel.
 
     The effect of a torque on the rows follows from the half solves of both (see `mass_factors.py`), so accelerations
     need to be computed only once, after the impulses.
     """
-    factors = mechanism.factors()
-    _, free = factors.half_solve(mechanism.torque())
+    factors = dynamics.factors()
+    _, free = factors.half_solve(dynamics.torque())
     impulses = gauss_seidel(rows.problem(factors, free), warm_start, sweeps)
     return ContactSolution(impulses.x, factors.finish_solve(free + impulses.z / rows.dt))
 
 
-def velocity_change(mechanism: Mechanism, J: Float[AnyArray, "n nv"], x: Float[AnyArray, " n"]) -> Qd:
+def velocity_change(dynamics: UnconstrainedDynamics, J: Float[AnyArray, "n nv"], x: Float[AnyArray, " n"]) -> Qd:
     """Velocity change M⁻¹ Jᵀ x by impulses x."""
-    return mechanism.factors().apply_mass_inverse(x @ J)
+    return dynamics.factors().apply_mass_inverse(x @ J)
 
 
 @eqx.filter_custom_jvp
 def _solution(
-    mechanism: Mechanism, rows: ConstraintRows, warm_start: Float[AnyArray, " n"], sweeps: int
+    dynamics: UnconstrainedDynamics, rows: ConstraintRows, warm_start: Float[AnyArray, " n"], sweeps: int
 ) -> ContactSolution:
-    return _run_sweeps(mechanism, rows, warm_start, sweeps)
+    return _run_sweeps(dynamics, rows, warm_start, sweeps)
 
 
 @_solution.def_jvp
 def _solution_jvp(primals, tangents):
-    mechanism, rows, warm_start, sweeps = primals
-    x, qdd = _solution(mechanism, rows, warm_start, sweeps)
+    dynamics, rows, warm_start, sweeps = primals
+    x, qdd = _solution(dynamics, rows, warm_start, sweeps)
     J, dt = rows.J, rows.dt
-    factors = mechanism.factors()
+    factors = dynamics.factors()
     problem = rows.problem(factors, np.zeros(J.shape[1]))
     step_sizes = problem.step_sizes
 
     # tangents at fixed impulses: of the accelerations, then of one more update of the impulses
-    def imbalance(mechanism: Mechanism, rows: ConstraintRows) -> Tau:
-        return mechanism.imbalance(qdd) + (x / rows.dt) @ rows.J
+    def imbalance(dynamics: UnconstrainedDynamics, rows: ConstraintRows) -> Tau:
+        return dynamics.imbalance(qdd) + (x / rows.dt) @ rows.J
 
-    _, tangent = eqx.filter_jvp(imbalance, (mechanism, rows), (tangents[0], tangents[1]))
+    _, tangent = eqx.filter_jvp(imbalance, (dynamics, rows), (tangents[0], tangents[1]))
     # `None` if only parameters such as friction vary, which do not affect accelerations at fixed impulses
     d_qdd = jnp.zeros_like(qdd) if tangent is None else factors.apply_mass_inverse(tangent)
 
-    def proposed(rows: ConstraintRows, delta_qdd: Qdd) -> Float[AnyArray, " n"]:
+    def unprojected_update(rows: ConstraintRows, delta_qdd: Qdd) -> Float[AnyArray, " n"]:
         # at a solution the derivative does not depend on the step sizes
         return x - step_sizes * (rows.b + rows.dt * (rows.J @ qdd + J @ delta_qdd) + rows.cfm * x)
 
     def update(rows: ConstraintRows, delta_qdd: Qdd) -> Float[AnyArray, " n"]:
         varied = eqx.tree_at(lambda p: (p.friction, p.lower, p.upper), problem, (rows.friction, rows.lower, rows.upper))
-        return project(varied, proposed(rows, delta_qdd))
+        return project(varied, unprojected_update(rows, delta_qdd))
 
     zero = jnp.zeros_like(qdd)
     _, tangent = eqx.filter_jvp(update, (rows, zero), (tangents[1], d_qdd))
     # x = N(x − s (A x + b)), so (1 − N' (1 − s A)) dx = tangent of N at fixed x
     identity = np.eye(len(x))
-    propagation = (1.0 - IMPLICIT_SOFTNESS) * identity - step_sizes[:, None] * problem.A
-    dx = solve_without_pivoting(identity - project_jvp(problem, proposed(rows, zero), propagation), tangent)
+    iteration_matrix = (1.0 - IMPLICIT_SOFTNESS) * identity - step_sizes[:, None] * problem.A
+    dx = solve_without_pivoting(
+        identity - project_jvp(problem, unprojected_update(rows, zero), iteration_matrix), tangent
+    )
     return ContactSolution(x, qdd), ContactSolution(dx, d_qdd + factors.apply_mass_inverse(dx @ J) / dt)

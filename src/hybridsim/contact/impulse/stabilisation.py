@@ -1,12 +1,12 @@
-"""Penetration recovery (constraint stabilisation): target velocity of a penetrating contact.
+"""Constraint stabilisation: target velocity of a penetrating contact.
 
-| class       | target velocity for a gap g < 0 with velocity v                               |
-|-------------|-------------------------------------------------------------------------------|
-| Recovery    | −g / max(time, dt)                                                            |
-| ERP         | −erp · g / dt: the fraction `erp` of the penetration is removed in every step |
-| Baumgarte   | (1 − 2 α dt) v − β² dt g: one step of g̈ + 2 α ġ + β² g = 0 (Baumgarte 1972)   |
+| class        | target velocity for a gap g < 0 with velocity v                               |
+|--------------|-------------------------------------------------------------------------------|
+| RecoveryTime | −g / max(recovery_time, dt)                                                   |
+| ERP          | −erp · g / dt: the fraction `erp` of the penetration is removed in every step |
+| Baumgarte    | (1 − 2 α dt) v − β² dt g: one step of g̈ + 2 α ġ + β² g = 0 (Baumgarte 1972)   |
 
-`Recovery(dt / erp)` is `ERP(erp)`, and so is `Baumgarte(1 / (2 dt), sqrt(erp) / dt)`.
+`RecoveryTime(dt / erp)` is `ERP(erp)`, and so is `Baumgarte(1 / (2 dt), sqrt(erp) / dt)`.
 """
 
 import abc
@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jaxtyping import Float
 
 from hybridsim.contact.candidates import Candidates
-from hybridsim.contact.pair_parameters import PairParameters, pair_mean, per_pair
+from hybridsim.contact.pair_parameters import PairParameters, pair_mean, pair_values
 from hybridsim.core.types import AnyArray, Scalar
 from hybridsim.model.geometry import Geometry
 
@@ -26,7 +26,7 @@ DEFAULT_ERP = 0.05
 
 
 class Stabilisation(eqx.Module):
-    """Penetration recovery: target velocity of penetrating contacts."""
+    """Constraint stabilisation: target velocity of penetrating contacts."""
 
     @abc.abstractmethod
     def bind(self, candidates: Candidates) -> "Stabilisation":
@@ -39,22 +39,25 @@ class Stabilisation(eqx.Module):
         """Target velocity of penetrating contacts [m/s]."""
 
 
-def _per_contact(values: Float[AnyArray, " npairs"], candidates: Candidates) -> PerContact:
+def _contact_values(values: Float[AnyArray, " npairs"], candidates: Candidates) -> PerContact:
     return jnp.asarray(values)[jnp.asarray(candidates.pair_indices, dtype=int)]
 
 
-class Recovery(Stabilisation):
-    """Penetrations are removed within a recovery time that does not depend on the step."""
+class RecoveryTime(Stabilisation):
+    """Penetrations decay exponentially with a time constant, the recovery time, that does not depend on the step."""
 
-    time: PairParameters = None
+    recovery_time: PairParameters = None
     """Recovery time [s] per pair; by default the mean `recovery_time` of the two surfaces."""
 
-    def bind(self, candidates: Candidates) -> "Recovery":
-        return self if self.time is None else Recovery(per_pair("the recovery time", self.time, candidates))
+    def bind(self, candidates: Candidates) -> "RecoveryTime":
+        if self.recovery_time is None:
+            return self
+        return RecoveryTime(pair_values("the recovery time", self.recovery_time, candidates))
 
     def target_velocity(self, gap, velocity, dt, geometry, candidates):
-        time = pair_mean(geometry.recovery_time, candidates) if self.time is None else self.time
-        return -gap / jnp.maximum(_per_contact(time, candidates), dt)
+        specified = self.recovery_time
+        recovery_time = pair_mean(geometry.recovery_time, candidates) if specified is None else specified
+        return -gap / jnp.maximum(_contact_values(recovery_time, candidates), dt)
 
 
 class ERP(Stabilisation):
@@ -64,10 +67,10 @@ class ERP(Stabilisation):
     """Error reduction parameter, per pair."""
 
     def bind(self, candidates: Candidates) -> "ERP":
-        return ERP(per_pair("erp", self.erp, candidates, max_value=1.0))
+        return ERP(pair_values("erp", self.erp, candidates, max_value=1.0))
 
     def target_velocity(self, gap, velocity, dt, geometry, candidates):
-        return -_per_contact(self.erp, candidates) * gap / dt
+        return -_contact_values(self.erp, candidates) * gap / dt
 
 
 class Baumgarte(Stabilisation):
@@ -80,12 +83,12 @@ class Baumgarte(Stabilisation):
 
     def bind(self, candidates: Candidates) -> "Baumgarte":
         alpha, beta = (
-            None if specified is None else per_pair(field, specified, candidates)
+            None if specified is None else pair_values(field, specified, candidates)
             for field, specified in (("alpha", self.alpha), ("beta", self.beta))
         )
         return Baumgarte(alpha, beta)
 
     def target_velocity(self, gap, velocity, dt, geometry, candidates):
-        remaining = 0.0 if self.alpha is None else 1.0 - 2.0 * _per_contact(self.alpha, candidates) * dt
-        rate = DEFAULT_ERP / dt if self.beta is None else _per_contact(self.beta, candidates) ** 2 * dt
+        remaining = 0.0 if self.alpha is None else 1.0 - 2.0 * _contact_values(self.alpha, candidates) * dt
+        rate = DEFAULT_ERP / dt if self.beta is None else _contact_values(self.beta, candidates) ** 2 * dt
         return remaining * velocity - rate * gap

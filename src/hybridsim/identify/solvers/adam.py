@@ -21,18 +21,18 @@ from hybridsim.identify.solvers.unknowns import Unknowns
 
 Array = np.ndarray
 MIN_RATE_FACTOR = 1e-6
-"""Factor on the learning rate below which a problem that keeps diverging is abandoned."""
+"""Factor on the learning rate below which an instance that keeps diverging is abandoned."""
 
 
 class AdamState(NamedTuple):
     """Current iterate of Adam, as opposed to its best point."""
 
-    theta: Float[Array, "P n"]
+    theta: Float[Array, "P N"]
     q: Float[Array, "P W nq"]
     qd: Float[Array, "P W nv"]
-    rate: Float[Array, " P"]
+    rate_factor: Float[Array, " P"]
     """Factor on the learning rate; halved whenever the simulation diverges."""
-    idle: Int[Array, " P"]
+    stalled_evaluations: Int[Array, " P"]
     """Evaluations of the whole objective since its last decrease."""
     moments: dict[str, Array]
     """Leaves of the optax state."""
@@ -47,8 +47,8 @@ class Adam(Solver):
     """Approximate step of an entry of θ, or of an initial state in units of its standard error from one sample."""
     schedule: Literal["constant", "cosine"] = "cosine"
     """Constant learning rate, or cosine decay to zero at the last step."""
-    batch: int | None = None
-    """Windows per step; all of them by default."""
+    batch_size: int | None = None
+    """Number of windows per step; all of them by default."""
     max_gradient_norm: float | None = None
     """Norm to which the gradient per window is clipped."""
     check_every: int = 20
@@ -63,8 +63,8 @@ class Adam(Solver):
     def __post_init__(self):
         if self.schedule not in ("constant", "cosine"):
             raise HybridsimError(f"unknown schedule {self.schedule!r}; choose constant or cosine")
-        if self.batch is not None and self.batch < 1:
-            raise HybridsimError(f"batch must be at least 1, not {self.batch}")
+        if self.batch_size is not None and self.batch_size < 1:
+            raise HybridsimError(f"batch_size must be at least 1, not {self.batch_size}")
         if self.check_every < 1 or self.patience < 1 or not self.learning_rate > 0.0:
             raise HybridsimError("check_every and patience must be at least 1, and learning_rate positive")
 
@@ -88,40 +88,41 @@ class Adam(Solver):
         gradient = self._gradient(objective, unknowns, current, int(state.steps))
         usable = running & np.isfinite(gradient).all(axis=1)
         delta, moments = self._delta(np.where(usable[:, None], gradient, 0.0), iterate.moments)
-        delta = np.where(usable[:, None], iterate.rate[:, None] * delta, 0.0) * unknowns.initial_errors
+        delta = np.where(usable[:, None], iterate.rate_factor[:, None] * delta, 0.0) * unknowns.initial_errors
         current = unknowns.retract(current, delta)
 
         steps = state.steps + 1
-        point, cost, idle = state.point, state.cost, iterate.idle
+        point, cost, stalled = state.point, state.cost, iterate.stalled_evaluations
         diverged = running & ~usable
         if steps % self.check_every == 0 or steps >= self.max_steps:
             new_cost = objective.cost(current)
             diverged |= running & ~np.isfinite(new_cost)
             improved = running & (new_cost < cost)
-            idle = np.where(running, np.where(cost - new_cost > self.cost_tolerance * cost, 0, idle + 1), idle)
+            has_decreased = cost - new_cost > self.cost_tolerance * cost
+            stalled = np.where(running, np.where(has_decreased, 0, stalled + 1), stalled)
             point, cost = _replace(point, current, improved), np.where(improved, new_cost, cost)
         # where the simulation diverges, return to the best point with a smaller learning rate
         current = _replace(current, point, diverged)
-        rate = np.where(diverged, 0.5 * iterate.rate, iterate.rate)
-        termination = np.where(running & (rate < MIN_RATE_FACTOR), Termination.STUCK, state.termination)
-        small_gain = (termination == Termination.RUNNING) & (idle >= self.patience)
-        termination = np.where(small_gain, Termination.SMALL_GAIN, termination)
+        rate_factor = np.where(diverged, 0.5 * iterate.rate_factor, iterate.rate_factor)
+        termination = np.where(running & (rate_factor < MIN_RATE_FACTOR), Termination.STUCK, state.termination)
+        small_decrease = (termination == Termination.RUNNING) & (stalled >= self.patience)
+        termination = np.where(small_decrease, Termination.SMALL_DECREASE, termination)
         termination = apply_step_limit(self.max_steps, steps, termination)
-        return SolverState(point, cost, termination, steps, AdamState(*current, rate, idle, moments))
+        return SolverState(point, cost, termination, steps, AdamState(*current, rate_factor, stalled, moments))
 
     def restore(self, objective: Objective, state: SolverState) -> SolverState:
         del objective
         return state._replace(internal=AdamState(*state.internal))
 
     def minibatch(self, step: int, count: int) -> Int[Array, " batch"] | None:
-        """Indices of the windows of a step, of `count`; None for all of them."""
-        if self.batch is None or self.batch >= count:
+        """Indices of the windows that a step uses, out of `count` windows; None if it uses all."""
+        if self.batch_size is None or self.batch_size >= count:
             return None
-        epoch, part = divmod(step, -(-count // self.batch))
+        epoch, part = divmod(step, -(-count // self.batch_size))
         order = np.random.default_rng([self.seed, epoch]).permutation(count)
-        return np.sort(order[part * self.batch : (part + 1) * self.batch])
+        return np.sort(order[part * self.batch_size : (part + 1) * self.batch_size])
 
-    def _gradient(self, objective: Objective, unknowns: Unknowns, point: Point, step: int) -> Float[Array, "P N"]:
+    def _gradient(self, objective: Objective, unknowns: Unknowns, point: Point, step: int) -> Float[Array, "P U"]:
         result = objective.gradient(point, self.minibatch(step, objective.windows.count))
         gradient = unknowns.concatenate(result.theta, result.initial_states) * unknowns.initial_errors
         gradient = np.where(np.isfinite(result.cost)[:, None], gradient, np.nan) / objective.windows.count
@@ -130,7 +131,7 @@ class Adam(Solver):
         length = np.linalg.norm(gradient, axis=1, keepdims=True)
         return gradient * np.minimum(1.0, self.max_gradient_norm / np.maximum(length, np.finfo(float).tiny))
 
-    def _delta(self, gradient: Float[Array, "P N"], moments: dict[str, Array]) -> tuple[Array, dict[str, Array]]:
+    def _delta(self, gradient: Float[Array, "P U"], moments: dict[str, Array]) -> tuple[Array, dict[str, Array]]:
         """Adam step of the unknowns, and the updated moments."""
         # optax relies on type promotion, which a user may have disabled
         with jax.enable_x64(True), jax.numpy_dtype_promotion("standard"):
@@ -146,9 +147,9 @@ class Adam(Solver):
             return optax.adam(self.learning_rate)
         return optax.adam(optax.cosine_decay_schedule(self.learning_rate, self.max_steps))
 
-    def _initial_moments(self, problems: int, size: int) -> Any:
+    def _initial_moments(self, instances: int, size: int) -> Any:
         with jax.enable_x64(True):
-            return self.optimizer.init(np.zeros((problems, size)))
+            return self.optimizer.init(np.zeros((instances, size)))
 
     @staticmethod
     def _leaves(state: Any) -> dict[str, Array]:
@@ -159,9 +160,9 @@ class Adam(Solver):
         if self.minibatch(0, objective.windows.count) is None:
             return
         if objective.continuity is not None:
-            raise HybridsimError("minibatches are not supported with continuity between windows; leave out batch")
+            raise HybridsimError("minibatches are not supported with continuity between windows; omit batch_size")
         if objective.simulator.has_free_delay:
-            raise HybridsimError("minibatches are not supported with free sensor delays; leave out batch")
+            raise HybridsimError("minibatches are not supported with free sensor delays; omit batch_size")
 
 
 @partial(jax.jit, static_argnums=0)

@@ -1,8 +1,9 @@
-"""Minimum of a convex quadratic function within bounds, for many independent problems.
+"""Minimum of a convex quadratic function within bounds, for many independent instances.
 
 An active-set method: entries that would violate a bound are fixed at it, and the system is solved again for the others,
 until no bound is violated. Then, while a multiplier of an active bound has the wrong sign, the entry with the largest
-predicted decrease is released (Lawson & Hanson 1974, Stark & Parker 1995). The result is the exact minimum.
+predicted decrease is released (Lawson & Hanson 1974, Stark & Parker 1995). The result is the exact minimum, unless the
+limit on released entries is reached first.
 """
 
 import numpy as np
@@ -13,7 +14,7 @@ TINY = 1e-300
 ROUNDING = 1e-12
 """Magnitude of a gradient entry that counts as zero, relative to its terms."""
 MAX_RELEASES = 3
-"""Maximum number of released entries, relative to the number of entries."""
+"""Maximum number of releases, relative to the number of entries."""
 
 
 def solve_box_qp(
@@ -56,14 +57,14 @@ def _clamp(A, a, lower, upper, fixed) -> tuple[np.ndarray, Bool[np.ndarray, "P n
 
 
 def _release(A, a, lower, upper, fixed, x, active, running) -> Bool[np.ndarray, " P"]:
-    """Release the entry with the largest predicted decrease in each problem; returns which problems released one."""
+    """Release the entry with the largest predicted decrease in each instance; returns which instances released one."""
     gradient = a + np.einsum("pij,pj->pi", A, x)
     terms = np.abs(a) + np.einsum("pij,pj->pi", np.abs(A), np.abs(x))
     inwards = np.where(x <= lower, -gradient, gradient)
     releasable = active[running] & ~fixed & (inwards > ROUNDING * terms)
-    gain = np.where(releasable, np.square(inwards) / np.maximum(np.einsum("pii->pi", A), TINY), -1.0)
+    decrease = np.where(releasable, np.square(inwards) / np.maximum(np.einsum("pii->pi", A), TINY), -1.0)
     is_released = releasable.any(axis=1)
-    active[running[is_released], gain[is_released].argmax(axis=1)] = False
+    active[running[is_released], decrease[is_released].argmax(axis=1)] = False
     return is_released
 
 

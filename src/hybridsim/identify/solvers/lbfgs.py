@@ -1,4 +1,4 @@
-"""Limited-memory BFGS with bounds, for many independent problems.
+"""Limited-memory BFGS with bounds, for many independent instances.
 
 A quasi-Newton direction follows from the latest gradient differences (Nocedal 1980) among the unknowns that are not at
 an active bound (Bertsekas 1982); it is truncated at the bounds. A line search along it ensures sufficient decrease
@@ -31,9 +31,9 @@ FIRST_STEP = 0.1
 class LineSearch(NamedTuple):
     """State of a line search."""
 
-    gradient: Float[Array, "P N"]
+    gradient: Float[Array, "P U"]
     """Scaled gradient at its base point."""
-    direction: Float[Array, "P N"]
+    direction: Float[Array, "P U"]
     """Scaled direction."""
     slope: Float[Array, " P"]
     """Directional derivative at the base point."""
@@ -52,8 +52,8 @@ class LineSearch(NamedTuple):
 class CurvaturePairs(NamedTuple):
     """Latest steps and gradient differences, oldest first, padded with zeros in front."""
 
-    step: Float[Array, "P m N"]
-    gradient_difference: Float[Array, "P m N"]
+    step: Float[Array, "P k U"]
+    gradient_difference: Float[Array, "P k U"]
 
 
 @dataclass(frozen=True)
@@ -69,20 +69,21 @@ class LBFGS(Solver):
     step_tolerance: float = 1e-10
     """Relative step size below which the fit has converged."""
     gradient_tolerance: float = 1e-9
-    """Derivative in any unknown times its standard error, relative to the residuals, below which the fit has
-    converged."""
+    """Largest derivative with respect to an unknown, times the standard error of that unknown and relative to the norm
+    of the residuals, at which the fit has converged."""
     name = "lbfgs"
 
     def init(self, objective: Objective, point: Point) -> SolverState:
         layout, unknowns = objective.layout, Unknowns(objective)
         point = point._replace(theta=np.clip(point.theta, layout.lower, layout.upper))
         cost, gradient = _scaled_gradient(objective, unknowns, point)
-        P, N = gradient.shape
+        P, U = gradient.shape
         usable = np.isfinite(cost) & np.isfinite(gradient).all(axis=1)
-        memory = CurvaturePairs(*(np.zeros((P, self.memory, N)) for _ in range(2)))
+        memory = CurvaturePairs(*(np.zeros((P, self.memory, U)) for _ in range(2)))
         search = _line_search(unknowns, point, cost, np.where(usable[:, None], gradient, 0.0), memory)
-        flat = self._is_flat(unknowns, point, cost, search.gradient)
-        termination = np.where(usable, np.where(flat, Termination.FLAT, Termination.RUNNING), Termination.DIVERGED)
+        stationary = self._is_stationary(unknowns, point, cost, search.gradient)
+        termination = np.where(stationary, Termination.STATIONARY, Termination.RUNNING)
+        termination = np.where(usable, termination, Termination.DIVERGED)
         return SolverState(point, cost, termination, np.asarray(0), (search, memory, np.zeros(P, dtype=int)))
 
     def step(self, objective: Objective, state: SolverState) -> SolverState:
@@ -90,7 +91,7 @@ class LBFGS(Solver):
         if not len(running):
             return state
         unknowns = Unknowns(objective)
-        search, memory, idle = (
+        search, memory, stalled_searches = (
             LineSearch(*(x[running] for x in state.internal[0])),
             CurvaturePairs(*(x[running] for x in state.internal[1])),
             state.internal[2][running],
@@ -111,11 +112,13 @@ class LBFGS(Solver):
         failed = ~decreased & (search.trials + 1 >= MAX_TRIALS)
 
         # convergence tests on the direction need curvature pairs: without them its length is arbitrary
-        gain, has_pairs = np.where(accepted, cost - new_cost, 0.0), memory.step.any(axis=(1, 2))
-        idle = np.where(accepted, np.where(gain <= self.cost_tolerance * cost, idle + 1, 0), idle)
+        decrease, has_pairs = np.where(accepted, cost - new_cost, 0.0), memory.step.any(axis=(1, 2))
+        stalled = np.where(decrease <= self.cost_tolerance * cost, stalled_searches + 1, 0)
+        stalled_searches = np.where(accepted, stalled, stalled_searches)
         tiny = has_pairs & (_relative_size(unknowns, point, search.direction) <= self.step_tolerance)
         negligible = failed & has_pairs & (-0.5 * search.slope <= self.cost_tolerance * cost)
-        termination = np.where((accepted & (idle >= 2)) | negligible, Termination.SMALL_GAIN, Termination.RUNNING)
+        small_decrease = (accepted & (stalled_searches >= 2)) | negligible
+        termination = np.where(small_decrease, Termination.SMALL_DECREASE, Termination.RUNNING)
         termination = np.where((accepted | failed) & tiny, Termination.SMALL_STEP, termination)
         # after a failure with curvature pairs, restart along the gradient; without them, terminate
         stuck = (termination == Termination.RUNNING) & failed & ~has_pairs
@@ -130,8 +133,8 @@ class LBFGS(Solver):
         new_search = _line_search(unknowns, point, cost, base_gradient, memory)
         continued = _next_trial(search, new_cost, slope, decreased, usable)
         search = LineSearch(*(np.where(_expand(finished, x), x, y) for x, y in zip(new_search, continued, strict=True)))
-        flat = accepted & self._is_flat(unknowns, point, cost, search.gradient)
-        termination = np.where(flat, Termination.FLAT, termination)
+        stationary = accepted & self._is_stationary(unknowns, point, cost, search.gradient)
+        termination = np.where(stationary, Termination.STATIONARY, termination)
 
         steps = state.steps + 1
         terminations = _with_rows(state.termination, running, termination)
@@ -140,7 +143,7 @@ class LBFGS(Solver):
             CurvaturePairs(
                 *(_with_rows(old, running, new) for old, new in zip(state.internal[1], memory, strict=True))
             ),
-            _with_rows(state.internal[2], running, idle),
+            _with_rows(state.internal[2], running, stalled_searches),
         )
         points = Point(*(_with_rows(old, running, new) for old, new in zip(state.point, point, strict=True)))
         costs = _with_rows(state.cost, running, cost)
@@ -148,30 +151,30 @@ class LBFGS(Solver):
 
     def restore(self, objective: Objective, state: SolverState) -> SolverState:
         del objective
-        search, memory, idle = state.internal
-        return state._replace(internal=(LineSearch(*search), CurvaturePairs(*memory), idle))
+        search, memory, stalled_searches = state.internal
+        return state._replace(internal=(LineSearch(*search), CurvaturePairs(*memory), stalled_searches))
 
-    def _is_flat(self, unknowns: Unknowns, point: Point, cost: Array, gradient: Array) -> Bool[Array, " P"]:
+    def _is_stationary(self, unknowns: Unknowns, point: Point, cost: Array, gradient: Array) -> Bool[Array, " P"]:
         free = np.where(_is_at_active_bound(unknowns, point, gradient), 0.0, np.abs(gradient))
         return free.max(axis=1, initial=0.0) <= self.gradient_tolerance * np.sqrt(2.0 * np.abs(cost))
 
 
 def _scaled_gradient(
     objective: Objective, unknowns: Unknowns, point: Point
-) -> tuple[Float[Array, " P"], Float[Array, "P N"]]:
+) -> tuple[Float[Array, " P"], Float[Array, "P U"]]:
     """Value of the objective, and its gradient with respect to unknowns in units of their standard errors."""
     result = objective.gradient(point)
     return result.cost, unknowns.concatenate(result.theta, result.initial_states) * unknowns.standard_errors
 
 
-def _is_at_active_bound(unknowns: Unknowns, point: Point, gradient: Float[Array, "P N"]) -> Bool[Array, "P N"]:
+def _is_at_active_bound(unknowns: Unknowns, point: Point, gradient: Float[Array, "P U"]) -> Bool[Array, "P U"]:
     """Which unknowns are at a bound with the descent direction across it."""
     lower, upper = unknowns.step_bounds(point)
     return ((lower >= 0.0) & (gradient > 0.0)) | ((upper <= 0.0) & (gradient < 0.0)) | (lower >= upper)
 
 
 def _line_search(
-    unknowns: Unknowns, point: Point, cost: Array, gradient: Float[Array, "P N"], memory: CurvaturePairs
+    unknowns: Unknowns, point: Point, cost: Array, gradient: Float[Array, "P U"], memory: CurvaturePairs
 ) -> LineSearch:
     """New line search along the quasi-Newton direction; if this does not descend, along the negative gradient."""
     active = _is_at_active_bound(unknowns, point, gradient)
@@ -207,8 +210,8 @@ def _line_search(
 
 
 def _two_loop_recursion(
-    gradient: Float[Array, "P N"], memory: CurvaturePairs, free: Bool[Array, "P N"]
-) -> Float[Array, "P N"]:
+    gradient: Float[Array, "P U"], memory: CurvaturePairs, free: Bool[Array, "P U"]
+) -> Float[Array, "P U"]:
     """Approximate inverse Hessian times the gradient, in the free unknowns."""
     s, y = (np.where(free[:, None], x, 0.0) for x in memory)
     product = np.einsum("pmi,pmi->pm", s, y)
@@ -266,7 +269,7 @@ def _next_trial(search: LineSearch, new_cost: Array, slope: Array, decreased: Ar
     )
 
 
-def _relative_size(unknowns: Unknowns, point: Point, direction: Float[Array, "P N"]) -> Float[Array, " P"]:
+def _relative_size(unknowns: Unknowns, point: Point, direction: Float[Array, "P U"]) -> Float[Array, " P"]:
     """Largest entry of a step, in θ relative to max(|θ|, 1)."""
     theta, initial_states = unknowns.split(np.abs(direction * unknowns.standard_errors))
     theta_size = (theta / np.maximum(np.abs(point.theta), 1.0)).max(axis=1, initial=0.0)

@@ -1,8 +1,8 @@
-"""Levenberg–Marquardt with bounds, for many independent problems.
+"""Levenberg–Marquardt with bounds, for many independent instances.
 
 Each step solves the damped normal equations of θ and the initial states of windows. The damping of an unknown is scaled
 by the largest diagonal entry so far (Marquardt 1963, Moré 1978) and follows the ratio of actual to predicted decrease
-(Nielsen 1999). Entries of θ that a step would move across a bound are held at the bound.
+(Nielsen 1999). Entries of θ that a step would move across a bound are fixed at the bound.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ class Damping(NamedTuple):
     factor: Float[Array, " P"]
     growth: Float[Array, " P"]
     """Factor by which the damping grows after the next rejected step."""
-    theta_scale: Float[Array, "P n"]
+    theta_scale: Float[Array, "P N"]
     state_scale: Float[Array, "P W s"]
     """Largest diagonal entries of the normal equations so far."""
 
@@ -51,8 +51,8 @@ class LevenbergMarquardt(Solver):
     gradient_tolerance: float = 1e-12
     """Largest cosine between the residuals and a column of the Jacobian at which the fit has converged."""
     initial_damping: float = 1e-3
-    hold_common: bool = False
-    """Hold the common parameters, and fit initial states and per-run parameters only."""
+    fix_common: bool = False
+    """Fix the common parameters, and fit initial states and per-run parameters only."""
     name = "lm"
 
     def init(self, objective: Objective, point: Point) -> SolverState:
@@ -63,8 +63,8 @@ class LevenbergMarquardt(Solver):
         damping = Damping(np.full(P, self.initial_damping), np.full(P, 2.0), theta_scale.copy(), state_scale.copy())
         termination = np.where(np.isfinite(cost), Termination.RUNNING, Termination.DIVERGED)
         termination = np.where(
-            (termination == Termination.RUNNING) & self._is_flat(objective, point, cost, equations),
-            Termination.FLAT,
+            (termination == Termination.RUNNING) & self._is_stationary(objective, point, cost, equations),
+            Termination.STATIONARY,
             termination,
         )
         return SolverState(point, cost, termination, np.asarray(0), (damping, equations))
@@ -77,33 +77,31 @@ class LevenbergMarquardt(Solver):
         point, cost = state.point.select(running), state.cost[running]
         damping, equations = _select(all_damping, running), _select(all_equations, running)
         lower, upper = self._step_bounds(objective, point)
-        factor = damping.factor
+        factor, penalty = damping.factor, objective.prior_terms.penalty
         step = bounded_step(
             equations,
             factor[:, None] * damping.theta_scale,
             factor[:, None, None] * damping.state_scale,
             lower,
             upper,
-            _qp_solver(objective.penalty, point.theta),
+            _qp_solver(penalty, point.theta),
         )
-        predicted = (
-            step.predicted_decrease + objective.penalty(point.theta) - objective.penalty(point.theta + step.theta)
-        )
+        predicted = step.predicted_decrease + penalty(point.theta) - penalty(point.theta + step.theta)
         # rounding must not move θ across a bound
         trial = self._clip(objective, objective.retract(point, step.theta, step.initial_states))
         new_cost = objective.cost(trial)
         with np.errstate(over="ignore"):
-            gain = (cost - new_cost) / np.maximum(predicted, np.finfo(float).tiny)
-        accepted = (new_cost < cost) & (gain > MIN_GAIN_RATIO) & np.isfinite(new_cost)
+            gain_ratio = (cost - new_cost) / np.maximum(predicted, np.finfo(float).tiny)
+        accepted = (new_cost < cost) & (gain_ratio > MIN_GAIN_RATIO) & np.isfinite(new_cost)
 
         # convergence tests do not apply to strongly damped steps, which are small in any case
         size, weakly_damped = _relative_size(point, trial, step.initial_states), factor <= 1.0
-        small_gain = accepted & (cost - new_cost <= self.cost_tolerance * cost) & (gain < 4.0)
-        small_gain |= ~accepted & (predicted <= self.cost_tolerance * cost)
-        termination = np.where(weakly_damped & small_gain, Termination.SMALL_GAIN, Termination.RUNNING)
+        small_decrease = accepted & (cost - new_cost <= self.cost_tolerance * cost) & (gain_ratio < 4.0)
+        small_decrease |= ~accepted & (predicted <= self.cost_tolerance * cost)
+        termination = np.where(weakly_damped & small_decrease, Termination.SMALL_DECREASE, Termination.RUNNING)
         small_step = (termination == 0) & weakly_damped & (size <= self.step_tolerance)
         termination = np.where(small_step, Termination.SMALL_STEP, termination)
-        damping = _update_damping(damping, gain, accepted)
+        damping = _update_damping(damping, gain_ratio, accepted)
         termination = np.where((termination == 0) & (damping.factor > MAX_DAMPING), Termination.STUCK, termination)
 
         # linearise at accepted points
@@ -114,8 +112,10 @@ class LevenbergMarquardt(Solver):
             theta_scale, state_scale = diagonals(relinearised_equations)
             damping.theta_scale[relinearised] = np.maximum(damping.theta_scale[relinearised], theta_scale)
             damping.state_scale[relinearised] = np.maximum(damping.state_scale[relinearised], state_scale)
-            flat = self._is_flat(objective, point.select(relinearised), relinearised_cost, relinearised_equations)
-            termination[relinearised] = np.where(flat, Termination.FLAT, termination[relinearised])
+            stationary = self._is_stationary(
+                objective, point.select(relinearised), relinearised_cost, relinearised_equations
+            )
+            termination[relinearised] = np.where(stationary, Termination.STATIONARY, termination[relinearised])
         steps = state.steps + 1
         terminations = state.termination.copy()
         terminations[running] = termination
@@ -134,22 +134,22 @@ class LevenbergMarquardt(Solver):
         return state._replace(internal=state.internal[0])
 
     def _clip(self, objective: Objective, point: Point) -> Point:
-        """Clip θ to its bounds, except for held entries."""
+        """Clip θ to its bounds, except for fixed entries."""
         clipped = np.clip(point.theta, objective.layout.lower, objective.layout.upper)
-        return point._replace(theta=np.where(self._is_held(objective), point.theta, clipped))
+        return point._replace(theta=np.where(self._is_fixed(objective), point.theta, clipped))
 
-    def _is_held(self, objective: Objective) -> Bool[Array, " N"]:
-        return objective.layout.is_common & self.hold_common
+    def _is_fixed(self, objective: Objective) -> Bool[Array, " N"]:
+        return objective.layout.is_common & self.fix_common
 
     def _step_bounds(self, objective: Objective, point: Point) -> tuple[Float[Array, "P N"], Float[Array, "P N"]]:
         """Lower and upper bounds of the step of θ."""
-        layout, held = objective.layout, self._is_held(objective)
+        layout, fixed = objective.layout, self._is_fixed(objective)
         lower, upper = layout.lower - point.theta, layout.upper - point.theta
-        return np.where(held, 0.0, lower), np.where(held, 0.0, upper)
+        return np.where(fixed, 0.0, lower), np.where(fixed, 0.0, upper)
 
-    def _is_flat(self, objective: Objective, point: Point, cost: Array, equations: NormalEquations) -> Array:
+    def _is_stationary(self, objective: Objective, point: Point, cost: Array, equations: NormalEquations) -> Array:
         """Whether the residuals are orthogonal to all columns of the Jacobian, except where bounds are active."""
-        if objective.penalty.is_active:
+        if objective.prior_terms.penalty.is_active:
             return np.zeros(len(cost), dtype=bool)  # the gradient of the residuals is balanced by the penalty's
         lower, upper = self._step_bounds(objective, point)
         size = np.sqrt(2.0 * np.maximum(cost, np.finfo(float).tiny))
@@ -167,9 +167,9 @@ def _qp_solver(penalty: Penalty, theta: Array) -> Callable:
     return partial(solve_penalised_qp, theta=theta, penalty=penalty) if penalty.is_active else solve_box_qp
 
 
-def _update_damping(damping: Damping, gain: Array, accepted: Array) -> Damping:
+def _update_damping(damping: Damping, gain_ratio: Array, accepted: Array) -> Damping:
     """Decrease the damping after accepted steps, depending on the gain ratio, and increase it after rejected ones."""
-    decreased = damping.factor * np.maximum(1.0 / 3.0, 1.0 - (2.0 * np.clip(gain, 0.0, 1.0) - 1.0) ** 3)
+    decreased = damping.factor * np.maximum(1.0 / 3.0, 1.0 - (2.0 * np.clip(gain_ratio, 0.0, 1.0) - 1.0) ** 3)
     factor = np.where(accepted, np.maximum(decreased, MIN_DAMPING), damping.factor * damping.growth)
     return damping._replace(factor=factor, growth=np.where(accepted, 2.0, 2.0 * damping.growth))
 

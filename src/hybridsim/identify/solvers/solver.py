@@ -1,6 +1,6 @@
-"""Interface of local solvers: an initial state, a step, and a termination status.
+"""Interface of local solvers: the solver state before the first step, a step, and a termination status.
 
-A solver state holds arrays only, with a leading axis of independent problems. It determines the next step completely,
+A solver state holds arrays only, with a leading axis of independent instances. It determines the next step completely,
 so that a fit that resumes from a saved state is bit-identical to an uninterrupted one.
 """
 
@@ -17,14 +17,14 @@ Array = np.ndarray
 
 
 class Termination(IntEnum):
-    """Why a solver stopped on a problem."""
+    """Why a solver stopped on an instance."""
 
     RUNNING = 0
-    FLAT = 1
+    STATIONARY = 1
     """The gradient vanishes, except where it is balanced by active bounds."""
     SMALL_STEP = 2
     """Steps have become negligible."""
-    SMALL_GAIN = 3
+    SMALL_DECREASE = 3
     """The decrease of the objective has become negligible."""
     STUCK = 4
     """No acceptable step was found: none decreased the objective enough, or (Adam) the simulation kept diverging."""
@@ -36,7 +36,7 @@ class Termination(IntEnum):
     @property
     def has_converged(self) -> bool:
         """Whether a convergence criterion was met."""
-        return self in (Termination.FLAT, Termination.SMALL_STEP, Termination.SMALL_GAIN)
+        return self in (Termination.STATIONARY, Termination.SMALL_STEP, Termination.SMALL_DECREASE)
 
     @property
     def message(self) -> str:
@@ -46,9 +46,9 @@ class Termination(IntEnum):
 
 _MESSAGES = {
     Termination.RUNNING: "running",
-    Termination.FLAT: "converged (gradient is zero)",
+    Termination.STATIONARY: "converged (gradient is zero)",
     Termination.SMALL_STEP: "converged (steps are negligible)",
-    Termination.SMALL_GAIN: "converged (decrease is negligible)",
+    Termination.SMALL_DECREASE: "converged (decrease is negligible)",
     Termination.STUCK: "stuck: no acceptable step was found",
     Termination.DIVERGED: "the simulation diverges at the initial values",
     Termination.OUT_OF_STEPS: "step limit reached",
@@ -56,7 +56,7 @@ _MESSAGES = {
 
 
 class SolverState(NamedTuple):
-    """State that all solvers share."""
+    """State of a solver; the fields before `internal` are common to all solvers."""
 
     point: Point
     """Best point so far."""
@@ -80,7 +80,7 @@ class Solver(abc.ABC):
 
     @abc.abstractmethod
     def step(self, objective: Objective, state: SolverState) -> SolverState:
-        """Take a step in every running problem."""
+        """Take a step in every running instance."""
 
     def compact(self, state: SolverState) -> SolverState:
         """Drop from a state what `restore` can recompute; by default nothing."""
@@ -92,11 +92,11 @@ class Solver(abc.ABC):
         return state
 
     def is_done(self, state: SolverState) -> bool:
-        """Whether no problem is running any more."""
+        """Whether no instance is running any more."""
         return not np.any(state.termination == Termination.RUNNING)
 
 
 def apply_step_limit(max_steps: int, steps: Int[Array, ""], termination: Int[Array, " P"]) -> Int[Array, " P"]:
-    """Terminate running problems at the step limit."""
+    """Terminate running instances at the step limit."""
     running = termination == Termination.RUNNING
     return np.where(running & (steps >= max_steps), Termination.OUT_OF_STEPS, termination)

@@ -24,7 +24,7 @@ _EXPANSIONS = ("replicate", "composite", "flexcomp")
 
 @dataclass(frozen=True)
 class Baseline:
-    """The original model of a file, with fixed joints merged if those of the model to export are."""
+    """The original model of a file, with bodies on fixed joints merged if they are merged in the model to export."""
 
     model: Model
     spec: ModelSpec
@@ -45,18 +45,18 @@ class MjcfEditor:
         self.problems: list[Problem] = []
         self._uses = Counter(id(node) for node in imported.nodes.values())
 
-    def writable_node(self, kind: str, name: str, what: str) -> Node | None:
+    def editable_node(self, kind: str, name: str, what: str) -> Node | None:
         """Node of an element in the main file; None, with a problem, if it cannot be edited.
 
         Args:
             kind: body, joint, geom, actuator or pair.
             name: name of the element in the description.
-            what: changed parameter, for the message.
+            what: what changed, for the message.
         """
         reason = self.uneditable_reason(kind, name)
         node = self.imported.nodes.get((kind, name))
         if reason:
-            self.report(node, f"cannot write changed {what} of {kind} {name!r}: {reason}")
+            self.report(node, f"cannot write the change to the {what} of {kind} {name!r}: {reason}")
             return None
         return node
 
@@ -102,10 +102,10 @@ class MjcfEditor:
             self.edits.set_attribute(element, attribute, text)
         else:
             element = root.element
-            self.edits.insert_child(element, f'<compiler {attribute}="{text}"/>')
+            self.edits.append_child(element, f'<compiler {attribute}="{text}"/>')
         self.changes.append(Change("compiler", element.line, parameter, before, after))
 
-    def set_first(self, element: Element, attribute: str, *first: float) -> None:
+    def set_first_numbers(self, element: Element, attribute: str, *first: float) -> None:
         """Set the first numbers of an attribute, preserving the formatting of the others."""
         others = element.get(attribute).split()[len(first) :]
         self.edits.set_attribute(element, attribute, " ".join([*map(number_text, first), *others]))
@@ -113,7 +113,7 @@ class MjcfEditor:
     def set_range(
         self, element: Element, attribute: str, switch: str, old: Sequence[float], new: Sequence[float]
     ) -> bool:
-        """Write a range, or disable it if both limits are infinite; False if only one is."""
+        """Set a range, or disable it if both limits are infinite; False if only one is."""
         if np.isinf(new).all():
             self.edits.set_attribute(element, switch, "false")
         elif np.isinf(new).any():

@@ -8,7 +8,7 @@ import numpy as np
 from hybridsim.core.errors import Severity
 from hybridsim.core.messages import name_list
 from hybridsim.io.attributes import Reader
-from hybridsim.io.distribute_inertia import Part, distribute_change
+from hybridsim.io.distribute_inertia import Part, distribute_inertia
 from hybridsim.io.edit_xml import number_text, numbers_text
 from hybridsim.io.mjcf.edit_document import ORIENTATIONS, Baseline, MjcfEditor
 from hybridsim.io.mjcf.read_node import Node
@@ -26,17 +26,17 @@ _ROWS = (("mass", "kg"), ("com", "m"), ("inertia", "kg·m²"))
 
 @dataclass
 class MjcfInertialEditor:
-    """Writes the differences between the mass properties of two models.
+    """Edits the mass properties of the bodies in which two models differ.
 
-    A body may consist of an MJCF body and others fixed to it; see `distribute_change`.
+    A body may consist of an MJCF body and others fixed to it; see `distribute_inertia`.
     """
 
     editor: MjcfEditor
     before: Baseline
     after: Model
 
-    def write(self) -> None:
-        """Write all changes."""
+    def edit(self) -> None:
+        """Record all edits."""
         targets: dict[str, tuple[Inertial, Inertial]] = {}
         for i, body in enumerate(self.before.spec.bodies):
             old, new = inertial_of(self.before.model, i), inertial_of(self.after, i)
@@ -46,7 +46,7 @@ class MjcfInertialEditor:
             return
         self._disable_overrides(targets)
         for name, (old, target) in targets.items():
-            self._write(name, old, target)
+            self._edit_body(name, old, target)
 
     def _targets(self, body: BodySpec, old: Inertial, new: Inertial) -> dict[str, tuple[Inertial, Inertial]]:
         """Old and new mass properties of the MJCF bodies that make up a body of the model."""
@@ -68,7 +68,7 @@ class MjcfInertialEditor:
             is_safe = len(parts) == 1 or mujoco_inertia(inertial)[1] == 0.0
             return is_consistent and is_safe and not editor.uneditable_reason("body", names[k])
 
-        shares = distribute_change(parts, old, new, is_feasible)
+        shares = distribute_inertia(parts, old, new, is_feasible)
         if shares is None:
             self._report_infeasible(owner, names[1:], new)
             return {}
@@ -87,7 +87,7 @@ class MjcfInertialEditor:
             message = errors[0] if errors else f"mass of body {owner!r} is {target.mass:g} kg"
             self.editor.report(node, message, "mass properties must be physically consistent")
         elif not fixed:
-            self.editor.writable_node("body", owner, "inertia")
+            self.editor.editable_node("body", owner, "inertia")
         else:
             message = (
                 f"the changed inertia of body {owner!r} cannot be distributed over it and the bodies fixed to it "
@@ -102,14 +102,14 @@ class MjcfInertialEditor:
         editor, compiler = self.editor, self.editor.imported.mjspec.compiler
         if int(compiler.inertiafromgeom) == _FROM_GEOM:
             editor.set_compiler("inertiafromgeom", "auto", "inertiafromgeom, from 'true' to 'auto'")
-            self._write_overridden(set(targets))
+            self._edit_overridden(set(targets))
         if compiler.settotalmass > 0.0:
             # the scale factor is preserved if the total changes by the same amount as the sum
             total = float(compiler.settotalmass)
             new_total = total + sum(target.mass - old.mass for old, target in targets.values())
             editor.set_compiler("settotalmass", number_text(new_total), "settotalmass [kg]", total, new_total)
 
-    def _write_overridden(self, written: set[str]) -> None:
+    def _edit_overridden(self, written: set[str]) -> None:
         """Update `<inertial>` elements that were overridden by geoms and will now take effect."""
         editor, updated = self.editor, set()
         for name in (body.name for body in self.editor.imported.spec.bodies):
@@ -121,13 +121,14 @@ class MjcfInertialEditor:
             if editor.is_in_main_file(existing):
                 target = self._bodies[name].inertial
                 mass = Reader().number(existing.element, "mass", 0.0)
-                self._edit(node, target, (True, True, True))
+                self._edit_inertial(node, target, (True, True, True))
                 editor.record_change(
                     existing.element, "", f"mass of body {name!r}, previously overridden [kg]", mass, target.mass
                 )
             else:
                 message = (
-                    f"cannot write changed inertias: the <inertial> of body {name!r} in another file would take effect"
+                    "cannot write the changes to inertias: "
+                    f"the <inertial> of body {name!r} in another file would take effect"
                 )
                 editor.report(existing, message, "remove it; it is overridden by <compiler inertiafromgeom='true'>")
 
@@ -141,17 +142,17 @@ class MjcfInertialEditor:
         unscaled.compiler.settotalmass = -1.0
         return float(imported.compiled.body_mass.sum() / unscaled.compile().body_mass.sum())
 
-    def _write(self, name: str, old: Inertial, target: Inertial) -> None:
+    def _edit_body(self, name: str, old: Inertial, target: Inertial) -> None:
         node = self.editor.imported.nodes["body", name]
         from_geom = int(self.editor.imported.mjspec.compiler.inertiafromgeom) == _FROM_GEOM
         changed = _differences(old, target)
-        self._edit(node, target, (True, True, True) if from_geom else changed)
+        self._edit_inertial(node, target, (True, True, True) if from_geom else changed)
         for (field, unit), differs in zip(_ROWS, changed, strict=True):
             if differs:
                 before, after = (x.entries() if field == "inertia" else getattr(x, field) for x in (old, target))
                 self.editor.record_change(node.element, name, f"{field} [{unit}]", before, after)
 
-    def _edit(self, node: Node, target: Inertial, changed: tuple[bool, bool, bool]) -> None:
+    def _edit_inertial(self, node: Node, target: Inertial, changed: tuple[bool, bool, bool]) -> None:
         editor, mass, entries = self.editor, target.mass / self._scale, target.entries() / self._scale
         existing = _inertial_element(node)
         if existing is None:
@@ -159,7 +160,7 @@ class MjcfInertialEditor:
                 f'<inertial pos="{numbers_text(target.com)}" mass="{number_text(mass)}" '
                 f'fullinertia="{numbers_text(entries)}"/>'
             )
-            editor.edits.insert_child(node.element, xml)
+            editor.edits.append_child(node.element, xml)
             return
         element = existing.element
         if not editor.is_in_main_file(existing):

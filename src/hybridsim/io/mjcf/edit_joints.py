@@ -9,7 +9,7 @@ import numpy as np
 from hybridsim.io.mjcf.edit_document import MjcfEditor
 from hybridsim.io.mjcf.read_node import Node
 from hybridsim.io.xml import Element
-from hybridsim.model.joints import JointType
+from hybridsim.model.joints import ElementaryJointType
 from hybridsim.model.model import Model
 
 _SCALAR_FIELDS = (
@@ -19,29 +19,30 @@ _SCALAR_FIELDS = (
     ("friction", "frictionloss", "N·m or N"),
 )
 """Field, MJCF attribute and unit."""
+_ONE_SIDED = "a one-sided range cannot be written into an existing file"
 
 
 @dataclass
 class MjcfJointEditor:
-    """Writes the differences between the joints and actuators of two models."""
+    """Edits the joints and actuators in which two models differ."""
 
     editor: MjcfEditor
     before: Model
     after: Model
 
-    def write(self) -> None:
-        """Write all changes of joints and actuators."""
+    def edit(self) -> None:
+        """Record all edits."""
         if _has_inertia_change(self.before, self.after):
             self._replace_damping_ratios()
         for i, kind in enumerate(self.before.topology.joint_types):
-            if kind is not JointType.FIXED:
-                self._write_scalar_fields(i)
-                self._write_vector(i, "anchor", "pos", "pos [m]")
-            if kind in (JointType.REVOLUTE, JointType.PRISMATIC):
-                self._write_vector(i, "axis", "axis", "axis")
-                self._write_limits(i, kind)
+            if kind is not ElementaryJointType.FIXED:
+                self._edit_scalar_fields(i)
+                self._edit_vector(i, "anchor", "pos", "pos [m]")
+            if kind in (ElementaryJointType.REVOLUTE, ElementaryJointType.PRISMATIC):
+                self._edit_vector(i, "axis", "axis", "axis")
+                self._edit_limits(i, kind)
         for a in range(self.before.nu):
-            self._write_actuator(a)
+            self._edit_actuator(a)
 
     def _replace_damping_ratios(self) -> None:
         """Replace damping ratios with explicit values, since MuJoCo's damping would change with the inertia."""
@@ -49,14 +50,14 @@ class MjcfJointEditor:
         for i, name in enumerate(self.before.topology.joint_names):
             if self._has_spring_damper(name) and not editor.uneditable_reason("joint", name):
                 element = editor.imported.nodes["joint", name].element
-                self._write_spring(i, element)
+                self._edit_spring(i, element)
                 dof = self.before.topology.tree_v_slices[i][0]
                 values = [(float(joint.stiffness[dof]), float(joint.damping[dof])) for joint in models]
                 editor.record_change(element, name, "stiffness and damping instead of springdamper", *values)
         for a, name in enumerate(self.before.actuator.names):
             if self._has_damping_ratio(name) and not editor.uneditable_reason("actuator", name):
                 element = editor.imported.nodes["actuator", name].element
-                self._write_position_damping(element, name, *self._gains(a))
+                self._edit_position_damping(element, name, *self._gains(a))
 
     def _has_spring_damper(self, name: str) -> bool:
         """Whether a joint or its default has `springdamper`, which overrides stiffness and damping."""
@@ -71,15 +72,15 @@ class MjcfJointEditor:
         is_position = node is not None and node.tag == "position"
         return is_position and any(a.id == index and a.biasprm[2] > 0.0 for a in imported.mjspec.actuators)
 
-    def _write_spring(self, i: int, element: Element) -> None:
-        """Write stiffness and damping instead of `springdamper`, which would override them."""
+    def _edit_spring(self, i: int, element: Element) -> None:
+        """Set stiffness and damping instead of `springdamper`, which would override them."""
         # not just removed: it may be specified in a default
         self.editor.edits.set_attribute(element, "springdamper", "0 0")
         dof = self.before.topology.tree_v_slices[i][0]
         for field in ("stiffness", "damping"):
             self.editor.set_numbers(element, field, float(getattr(self.after.joint, field)[dof]))
 
-    def _write_scalar_fields(self, i: int) -> None:
+    def _edit_scalar_fields(self, i: int) -> None:
         dofs = slice(*self.before.topology.tree_v_slices[i])
         for field, attribute, unit in _SCALAR_FIELDS:
             old, new = getattr(self.before.joint, field)[dofs], getattr(self.after.joint, field)[dofs]
@@ -91,27 +92,27 @@ class MjcfJointEditor:
                     None, f"{field} of joint {name!r} differs between degrees of freedom", "use equal values"
                 )
             if field in ("stiffness", "damping") and self._has_spring_damper(name):
-                self._write_spring(i, element)
+                self._edit_spring(i, element)
             else:
-                self.editor.set_first(element, attribute, new[0])
+                self.editor.set_first_numbers(element, attribute, new[0])
             self.editor.record_change(element, name, f"{attribute} [{unit}]", old[0], new[0])
 
-    def _write_vector(self, i: int, field: str, attribute: str, label: str) -> None:
+    def _edit_vector(self, i: int, field: str, attribute: str, label: str) -> None:
         old, new = getattr(self.before.joint, field)[i], getattr(self.after.joint, field)[i]
         if np.any(old != new) and (element := self._element(i, field, in_body_frame=True)) is not None:
             self.editor.set_numbers(element, attribute, new)
             self.editor.record_change(element, self.before.topology.joint_names[i], label, old, new)
 
-    def _write_limits(self, i: int, kind: JointType) -> None:
-        """Write rest position, position limits and effort limit of a joint with one degree of freedom."""
+    def _edit_limits(self, i: int, kind: ElementaryJointType) -> None:
+        """Edit rest position, position limits and effort limit of a joint with one degree of freedom."""
         topology, editor = self.before.topology, self.editor
         name, dof, coordinate = (
             topology.joint_names[i],
             topology.tree_v_slices[i][0],
             topology.tree_q_slices[i][0],
         )
-        in_degrees = kind is JointType.REVOLUTE and bool(editor.imported.mjspec.compiler.degree)
-        unit = "rad" if kind is JointType.REVOLUTE else "m"
+        in_degrees = kind is ElementaryJointType.REVOLUTE and bool(editor.imported.mjspec.compiler.degree)
+        unit = "rad" if kind is ElementaryJointType.REVOLUTE else "m"
         models: tuple[Any, Any] = (self.before.joint, self.after.joint)
 
         rest = [float(joint.rest[coordinate]) for joint in models]
@@ -123,7 +124,7 @@ class MjcfJointEditor:
         if limits[0] != limits[1] and (element := self._element(i, "range")) is not None:
             written = [degrees(limit) if in_degrees else limit for limit in limits[1]]
             if not editor.set_range(element, "range", "limited", limits[0], written):
-                message = f"range of joint {name!r} is {limits[1]}, but existing files cannot get one-sided ranges"
+                message = f"range of joint {name!r} is {limits[1]}, but {_ONE_SIDED}"
                 editor.report(None, message, "specify both limits or none")
             editor.record_change(element, name, f"range [{unit}]", *limits)
 
@@ -135,10 +136,10 @@ class MjcfJointEditor:
 
     def _element(self, i: int, what: str, in_body_frame: bool = False) -> Element | None:
         name = self.before.topology.joint_names[i]
-        node = self.editor.writable_node("joint", name, what)
+        node = self.editor.editable_node("joint", name, what)
         if node is None:
             return None
-        message = f"cannot write changed {what} of joint {name!r}"
+        message = f"cannot write the change to the {what} of joint {name!r}"
         if node.tag == "freejoint":
             fix = 'replace it with <joint type="free" .../>'
             self.editor.report(node, f"{message}: <freejoint> does not support it", fix)
@@ -148,7 +149,7 @@ class MjcfJointEditor:
             return None
         return node.element
 
-    def _write_actuator(self, a: int) -> None:
+    def _edit_actuator(self, a: int) -> None:
         editor, name = self.editor, self.before.actuator.names[a]
         actuators: tuple[Any, Any] = (self.before.actuator, self.after.actuator)
         gears = [float(x.gear[a]) for x in actuators]
@@ -158,23 +159,21 @@ class MjcfJointEditor:
         same = gears[0] == gears[1] and controls[0] == controls[1] and forces[0] == forces[1]
         if same and not (gains[0] != gains[1]).any():
             return
-        node = editor.writable_node("actuator", name, "a parameter")
+        node = editor.editable_node("actuator", name, "parameters")
         if node is None:
             return
         element = node.element
         if gears[0] != gears[1]:
-            editor.set_first(element, "gear", gears[1])
+            editor.set_first_numbers(element, "gear", gears[1])
             editor.record_change(element, name, "gear", *gears)
         if (gains[0] != gains[1]).any():
-            self._write_gains(node, name, *gains)
+            self._edit_gains(node, name, *gains)
         ranges = ((controls, "ctrlrange", "ctrllimited"), (forces, "forcerange", "forcelimited"))
         for pair, attribute, switch in ranges:
             if pair[0] == pair[1]:
                 continue
             if not editor.set_range(element, attribute, switch, *pair):
-                message = (
-                    f"{attribute} of actuator {name!r} is {pair[1]}, but existing files cannot get one-sided ranges"
-                )
+                message = f"{attribute} of actuator {name!r} is {pair[1]}, but {_ONE_SIDED}"
                 editor.report(node, message, "specify both limits or none")
             if attribute == "ctrlrange":
                 editor.remove(element, ["inheritrange"])
@@ -185,20 +184,20 @@ class MjcfJointEditor:
         actuators: tuple[Any, Any] = (self.before.actuator, self.after.actuator)
         return [np.array([x.gain[a], *x.bias[a]], dtype=float) for x in actuators]
 
-    def _write_position_damping(self, element: Element, name: str, old: np.ndarray, new: np.ndarray) -> None:
-        """Write the damping of a `<position>` as `kv`; a damping ratio would depend on kp and the inertia."""
+    def _edit_position_damping(self, element: Element, name: str, old: np.ndarray, new: np.ndarray) -> None:
+        """Set the damping of a `<position>` as `kv`; a damping ratio would depend on kp and the inertia."""
         label = "kv instead of dampratio" if self._has_damping_ratio(name) else "kv"
         self.editor.remove(element, ["dampratio"])
         self.editor.set_numbers(element, "kv", 0.0 - float(new[3]))
         self.editor.record_change(element, name, label, -old[3], -new[3])
 
-    def _write_gains(self, node: Node, name: str, old: np.ndarray, new: np.ndarray) -> None:
-        """Write gain and bias in the parametrisation of the actuator type."""
+    def _edit_gains(self, node: Node, name: str, old: np.ndarray, new: np.ndarray) -> None:
+        """Edit gain and bias in the parametrisation of the actuator type."""
         editor, element = self.editor, node.element
         gain, constant, per_length, per_speed = map(float, new)
         if node.tag == "general":
             if gain != old[0]:
-                editor.set_first(element, "gainprm", gain)
+                editor.set_first_numbers(element, "gainprm", gain)
                 editor.record_change(element, name, "gainprm", old[0], gain)
             if (old[1:] != new[1:]).any():
                 editor.set_numbers(element, "biasprm", new[1:])
@@ -212,7 +211,7 @@ class MjcfJointEditor:
             has_damping_ratio = self._has_damping_ratio(name)
             was_replaced = has_damping_ratio and _has_inertia_change(self.before, self.after)
             if (has_damping_ratio or per_speed != old[3]) and not was_replaced:
-                self._write_position_damping(element, name, old, new)
+                self._edit_position_damping(element, name, old, new)
         elif node.tag == "velocity" and constant == per_length == 0.0 and per_speed == -gain:
             editor.set_numbers(element, "kv", gain)
             editor.record_change(element, name, "kv", old[0], gain)

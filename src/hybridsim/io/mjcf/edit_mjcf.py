@@ -17,11 +17,11 @@ from hybridsim.io.compare import (
     unwritten_changes,
 )
 from hybridsim.io.edit_xml import Change
-from hybridsim.io.mjcf.edit_bodies import MjcfPlacementEditor
 from hybridsim.io.mjcf.edit_document import Baseline, MjcfEditor
 from hybridsim.io.mjcf.edit_inertials import MjcfInertialEditor
 from hybridsim.io.mjcf.edit_joints import MjcfJointEditor
-from hybridsim.io.mjcf.edit_world import write_home, write_options, write_pairs, write_surfaces
+from hybridsim.io.mjcf.edit_placements import MjcfPlacementEditor
+from hybridsim.io.mjcf.edit_settings import edit_home, edit_options, edit_pairs, edit_surfaces
 from hybridsim.io.mjcf.read_convert import ImportedMjcf
 from hybridsim.io.mjcf.read_mjcf import import_mjcf
 from hybridsim.model.assemble import assemble
@@ -31,16 +31,18 @@ from hybridsim.model.model import Model
 _JOINT_FIELDS = ("stribeck_friction", "stribeck_velocity", "friction_width", "limit_stiffness", "limit_damping")
 _NOT_IN_MJCF = ("geometry.restitution", "geometry.stiffness", "geometry.damping")
 _SURFACE = ("geometry.friction", "geometry.recovery_time", "geometry.softness", *_NOT_IN_MJCF)
-_SHAPES_NOT_EXPORTED = "shapes and frames are not exported"
+_GEOMETRY_NOT_WRITTEN = (
+    "sizes, placements, vertices and heights of shapes, and frames, are not written to existing MJCF files"
+)
 _NOT_WRITTEN = {
     "not supported by MJCF": {
         *(f"joint.{field}" for field in (*_JOINT_FIELDS, "mimic_ratio", "mimic_offset")),
         *_NOT_IN_MJCF,
     },
-    _SHAPES_NOT_EXPORTED: {
+    _GEOMETRY_NOT_WRITTEN: {
         parameter.path
         for parameter in PARAMETERS
-        if parameter.owner in ("shape", "frame") and parameter.path not in _SURFACE
+        if parameter.element_kind in ("shape", "frame") and parameter.path not in _SURFACE
     },
 }
 """Paths of the parameters that are not written to an MJCF file, by reason."""
@@ -50,7 +52,7 @@ MJCF_PARAMETERS = _PATHS.difference(*_NOT_WRITTEN.values())
 
 
 def export_mjcf(
-    original: str | Path, model: Model, out: str | Path, *, allowed: Sequence[str | Path] = ()
+    original: str | Path, model: Model, out: str | Path, *, allowed_folders: Sequence[str | Path] = ()
 ) -> list[Change]:
     """Write the parameters of a model into the MJCF file that it was loaded from.
 
@@ -61,30 +63,31 @@ def export_mjcf(
         original: the MJCF file that the model was loaded from.
         model: the model with changed parameters.
         out: file to write; may be the original.
-        allowed: as for `read_mjcf`.
+        allowed_folders: as for `read_mjcf`.
 
     Returns:
         The changes. Those that MJCF does not support have a note and are listed in a `ModelWarning`.
 
     Raises:
         ModelError: the model does not belong to the file, or a change cannot be written.
+        FileError: the file cannot be written.
     """
     model = jax.tree.map(np.asarray, model)
-    imported = import_mjcf(original, allowed=allowed)
+    imported = import_mjcf(original, allowed_folders=allowed_folders)
     baseline = _baseline(imported, model)
     before, editor = baseline.model, MjcfEditor(imported)
-    MjcfInertialEditor(editor, baseline, model).write()
-    MjcfPlacementEditor(editor, baseline, model).write()
-    MjcfJointEditor(editor, before, model).write()
-    write_options(editor, before, model)
-    write_surfaces(editor, before, model)
-    write_pairs(editor, before, model)
-    write_home(editor, before, model)
+    MjcfInertialEditor(editor, baseline, model).edit()
+    MjcfPlacementEditor(editor, baseline, model).edit()
+    MjcfJointEditor(editor, before, model).edit()
+    edit_options(editor, before, model)
+    edit_surfaces(editor, before, model)
+    edit_pairs(editor, before, model)
+    edit_home(editor, before, model)
     if editor.problems:
         raise ModelError(editor.problems)
     data = editor.edits.apply()
     if editor.edits:
-        new_spec = import_mjcf(original, allowed=allowed, source=data).spec
+        new_spec = import_mjcf(original, allowed_folders=allowed_folders, source=data).spec
         written = assemble(merge_fixed_joints(new_spec)[0] if baseline.is_merged else new_spec)
         require_round_trip(written, model, MJCF_PARAMETERS, str(original))
     unwritten = [
@@ -92,7 +95,7 @@ def export_mjcf(
         for note, paths in _NOT_WRITTEN.items()
         for change in unwritten_changes(before, model, _PATHS - paths, note)
     ]
-    unwritten += shape_data_changes(before, model, _SHAPES_NOT_EXPORTED)
+    unwritten += shape_data_changes(before, model, _GEOMETRY_NOT_WRITTEN)
     _warn(original, out, imported, unwritten)
     write_atomically(out, data)
     return editor.changes + unwritten

@@ -56,7 +56,7 @@ def compile_with_mujoco(document: Document) -> tuple[Any, Any]:
     except (ValueError, RuntimeError, mujoco.FatalError) as error:
         raise ModelError(_compilation_problems(document, str(error))) from None
     for text in dict.fromkeys(str(warning.message).strip() for warning in caught):
-        node = document.node(text) or _node_with_attribute(document, text) or document.root
+        node = document.node_at(text) or _node_with_attribute(document, text) or document.root
         message, fix = _strip_location(text), "see MuJoCo's XML reference; the model can be used"
         if advice := _ADVICE.fullmatch(message):
             message, fix = advice.groups()
@@ -77,7 +77,7 @@ def _node_with_attribute(document: Document, text: str) -> Node | None:
 
 def _compilation_problems(document: Document, text: str) -> list[Problem]:
     """All problems of a document whose compilation failed with the message `text`."""
-    node = document.node(text)
+    node = document.node_at(text)
     message = _strip_location(text)
     fix = next((fix for hint, fix in _FIXES.items() if hint in text), "see MuJoCo's XML reference for this element")
     detected = value_problems(document)

@@ -11,8 +11,8 @@ from hybridsim.core.messages import name_list
 from hybridsim.io.compare import pair_name
 from hybridsim.io.mjcf.read_document import Document
 from hybridsim.io.mjcf.read_node import Node, mujoco_module
-from hybridsim.io.mjcf.read_pairs import NamedPairs, named_pairs, pair_friction, pair_warnings
-from hybridsim.io.mjcf.read_poses import rotation_matrix, scalar_joint_transform
+from hybridsim.io.mjcf.read_pairs import NamedPairs, named_pairs, pair_frictions, pair_warnings
+from hybridsim.io.mjcf.read_poses import one_dof_joint_transform, rotation_matrix
 from hybridsim.io.mjcf.read_shapes import shape_of, solref_warning, surface_of
 from hybridsim.io.mjcf.read_unsupported import unsupported_actuator_reason, unsupported_problems
 from hybridsim.model.inertial import Inertial, inertia_matrix
@@ -63,8 +63,8 @@ class MjcfConverter:
     ids: dict[tuple[str, str], int] = field(default_factory=dict)
     owners: dict[str, str] = field(default_factory=dict)
 
-    def convert(self, fallback_name: str) -> ImportedMjcf:
-        """Imported file; the model is named `fallback_name` if the file specifies no name."""
+    def convert(self, default_name: str) -> ImportedMjcf:
+        """Imported file; the model is named `default_name` if the file specifies no name."""
         self.problems = list(self.document.problems)
         self.bodies = self._names("body", self.m.nbody, self.mjspec.bodies)
         self.joints = self._names("joint", self.m.njnt, self.mjspec.joints)
@@ -77,7 +77,7 @@ class MjcfConverter:
         self.full_inertias = {body.id: inertia_matrix(body.fullinertia) for body in self.mjspec.bodies}
         self.mesh_files = {mesh.id: mesh.file for mesh in self.mjspec.meshes}
         spec = ModelSpec(
-            self.document.root.get("model") or fallback_name,
+            self.document.root.get("model") or default_name,
             gravity=np.zeros(3) if self._is_disabled("GRAVITY") else self.m.opt.gravity.copy(),
             timestep=float(self.m.opt.timestep),
         )
@@ -88,14 +88,14 @@ class MjcfConverter:
         self._report_solref()
         spec.frames = self._frames()
         spec.actuators = [actuator for a in range(self.m.nactuator) if (actuator := self._actuator(a))]
-        spec.passive = not spec.actuators
+        spec.is_unactuated = not spec.actuators
         spec.home = self._home()
         spec.excluded_pairs = [
             (self.bodies[s >> 16], self.bodies[s & 0xFFFF]) for s in self.m.exclude_signature.tolist()
         ]
         pairs = named_pairs(self.m, self.geoms, {geom.name for geom in spec.geoms})
         spec.explicit_pairs = list(pairs) if self._is_contact_enabled() else []
-        spec.pair_friction = pair_friction(self.m, pairs)
+        spec.pair_friction = pair_frictions(self.m, pairs)
         self._locate_pairs(pairs)
         self.problems += unsupported_problems(self.document)
         self.problems += [replace(p, file=p.file or self.document.file) for p in model_problems(spec)]
@@ -113,7 +113,7 @@ class MjcfConverter:
             if not names[i]:
                 names[i] = _unique_name(f"{kind}{i}", used)
         for element in elements:
-            node = self.document.node(element.info)
+            node = self.document.node_at(element.info)
             if 0 <= element.id < count and node is not None:
                 self.nodes[kind, names[element.id]] = node
         self.ids |= {(kind, name): i for i, name in enumerate(names)}
@@ -132,11 +132,10 @@ class MjcfConverter:
         elements = {element.id: element for element in self.mjspec.pairs}
         for names, k in pairs.items():
             self.ids["pair", pair_name(names)] = k
-            if node := self.document.node(elements[k].info):
+            if node := self.document.node_at(elements[k].info):
                 self.nodes["pair", pair_name(names)] = node
-        for message, fix, affected in pair_warnings(self.m, pairs):
-            names = [pair_name(pair) for pair in affected]
-            self._warn("pair", names[0], "unsupported.pair.surface", f"{message}: {name_list(names)}", fix)
+        for message, fix, name in pair_warnings(self.m, pairs):
+            self._warn("pair", name, "unsupported.pair.surface", message, fix)
 
     def _source(self, kind: str, name: str) -> Source:
         node = self.nodes.get((kind, name))
@@ -223,21 +222,20 @@ class MjcfConverter:
             joint.lower, joint.upper = map(float, m.jnt_range[j])
         if m.jnt_actfrclimited[j]:
             joint.effort_limit = float(np.abs(m.jnt_actfrcrange[j]).max())
-        return joint, scalar_joint_transform(joint, -float(m.qpos0[coordinate]))
+        return joint, one_dof_joint_transform(joint, -float(m.qpos0[coordinate]))
 
     def _report_joint(self, j: int, joint: JointSpec) -> None:
         m, name = self.m, joint.name
         dof = int(m.jnt_dofadr[j])
-        fix = "the model is simulated without it"
         if m.jnt_stiffnesspoly[j].any() or m.dof_dampingpoly[dof].any():
             message = f"joint {name!r} has nonlinear stiffness or damping; only the linear part is used"
             self._warn("joint", name, "unsupported.joint.polynomial", message, "specify a single value")
         if joint.kind is JointKind.SPHERICAL and m.jnt_limited[j]:
-            message = f"range of ball joint {name!r} is not supported"
-            self._warn("joint", name, "unsupported.joint.range", message, fix)
+            message = f"range of ball joint {name!r} is not supported and is ignored"
+            self._warn("joint", name, "unsupported.joint.range", message, "remove it to silence this warning")
         if joint.kind is JointKind.FREE and joint.stiffness:
-            message = f"stiffness of free joint {name!r} is not supported"
-            self._warn("joint", name, "unsupported.joint.free", message, fix)
+            message = f"stiffness of free joint {name!r} is not supported and is ignored"
+            self._warn("joint", name, "unsupported.joint.free", message, "remove it to silence this warning")
         if joint.kind is JointKind.FREE and joint.friction:
             message = f"frictionloss of free joint {name!r} acts along the body axes, not the world axes"
             self._warn(
@@ -269,8 +267,10 @@ class MjcfConverter:
         m, name = self.m, self.geoms[g]
         geom_shape = shape_of(m, g, lambda mesh: self.document.mesh_paths.get(self.mesh_files.get(mesh, "")))
         if geom_shape is None:
-            message = f"geom {name!r} is a mesh without a file or of an unsupported type"
-            self._warn("geom", name, "unsupported.geom.type", message, "the model is simulated without it")
+            message = f"geom {name!r} is a mesh without a file or of an unsupported type, and is ignored"
+            self._warn(
+                "geom", name, "unsupported.geom.type", message, "replace it, or remove it to silence this warning"
+            )
             return None
         message = solref_warning(m, g)
         if message:
@@ -292,7 +292,7 @@ class MjcfConverter:
 
     def _report_solref(self) -> None:
         for text, names in self.solref_warnings.items():
-            message = f"solref of geoms {text}: {name_list(names)}"
+            message = f"solref of geoms {name_list(names)} {text}"
             fix = "specify a positive time constant and a damping ratio of 1"
             self._warn("geom", names[0], "unsupported.geom.solref", message, fix)
 
@@ -313,8 +313,8 @@ class MjcfConverter:
         m, name = self.m, self.actuators[a]
         reason = "actuation is disabled" if self._is_disabled("ACTUATION") else unsupported_actuator_reason(m, a)
         if reason:
-            fix = "the model is simulated without it; it has no entry in the controls"
-            self._warn("actuator", name, "unsupported.actuator", f"actuator {name!r} is not supported: {reason}", fix)
+            message = f"actuator {name!r} is ignored, and there is no command for it: {reason}"
+            self._warn("actuator", name, "unsupported.actuator", message, "remove it to silence this warning")
             return None
         self._check_order(name, "ctrlrange", "ctrllimited", m.actuator_ctrlrange[a])
         self._check_order(name, "forcerange", "forcelimited", m.actuator_forcerange[a])

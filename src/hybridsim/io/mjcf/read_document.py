@@ -55,19 +55,21 @@ class Document:
     problems: list[Problem] = field(default_factory=list)
     """Problems of the files; the model must not be compiled if there is an error."""
 
-    def node(self, text: str) -> Node | None:
-        """Node of the line in a MuJoCo message (`... line 12`); None if there is none."""
-        numbers = _LINE.findall(text)
+    def node_at(self, location: str) -> Node | None:
+        """Node of the line in a MuJoCo message or the `info` of an element (`... line 12`); None if there is none."""
+        numbers = _LINE.findall(location)
         line = int(numbers[-1]) if numbers else 0
         return self.lines[line - 1] if 0 < line <= len(self.lines) else None
 
 
-def open_document(path: str | Path, allowed: Sequence[str | Path] = (), source: bytes | None = None) -> Document:
+def open_document(
+    path: str | Path, allowed_folders: Sequence[str | Path] = (), source: bytes | None = None
+) -> Document:
     """Read an MJCF file and all files that it refers to.
 
     Args:
         path: the main file.
-        allowed: folders outside the model's folder from which included files and assets may be read.
+        allowed_folders: folders outside the model's folder from which included files and assets may be read.
         source: content to use instead of that of the main file.
 
     Returns:
@@ -84,7 +86,7 @@ def open_document(path: str | Path, allowed: Sequence[str | Path] = (), source: 
     if problem := _format_problem(root):
         raise ModelError([problem])
     document = Document(file, source, Node(root))
-    files = _Files(Path(path), allowed, document.problems, {})
+    files = _Files(Path(path), allowed_folders, document.problems, {})
     document.root = files.expand(root, Path(path))
     document.text = _Writer(document, files, Path(path), SizeCounter(document.problems)).write(document.root)
     document.is_complete = files.are_complete
@@ -101,8 +103,10 @@ def _format_problem(root: Element) -> Problem | None:
 class _Files:
     """Resolves included files and assets and expands includes."""
 
-    def __init__(self, main: Path, allowed: Sequence[str | Path], problems: list[Problem], contents: dict[Path, bytes]):
-        self.main, self.allowed, self.problems = main, allowed, problems
+    def __init__(
+        self, main: Path, allowed_folders: Sequence[str | Path], problems: list[Problem], contents: dict[Path, bytes]
+    ):
+        self.main, self.allowed_folders, self.problems = main, allowed_folders, problems
         self.contents = contents
         """Contents of asset files, shared with attached models."""
         self.included = {main.resolve()}
@@ -127,9 +131,9 @@ class _Files:
         name = node.get("file")
         self._check_depth(node, depth)
         # like MuJoCo: relative to the main file, then relative to the including file
-        path = resolve_uri(name, self.main, allowed=self.allowed)
+        path = resolve_uri(name, self.main, allowed_folders=self.allowed_folders)
         if isinstance(path, Problem) and file.parent != self.main.parent:
-            relative = resolve_uri(name, file, allowed=[self.main.parent, *self.allowed])
+            relative = resolve_uri(name, file, allowed_folders=[self.main.parent, *self.allowed_folders])
             path = relative if isinstance(relative, Path) else path
         if isinstance(path, Problem):
             self._report(node, path)
@@ -160,7 +164,7 @@ class _Files:
 
     def asset(self, node: Node, name: PurePosixPath, file: Path) -> tuple[Path, bytes] | None:
         """Path and content of the file of an asset; None, with a problem, if it cannot be read."""
-        path = resolve_uri(str(name), file, allowed=[self.main.parent, *self.allowed])
+        path = resolve_uri(str(name), file, allowed_folders=[self.main.parent, *self.allowed_folders])
         if isinstance(path, Problem):
             self._report(node, path)
             return None
@@ -259,8 +263,8 @@ class _Writer:
         if problem := _format_problem(element):
             self.files.problems.append(problem)
             return
-        allowed = [self.files.main.parent, *self.files.allowed]
-        files = _Files(path, allowed, self.files.problems, self.files.contents)
+        allowed_folders = [self.files.main.parent, *self.files.allowed_folders]
+        files = _Files(path, allowed_folders, self.files.problems, self.files.contents)
         root = files.expand(element, path)
         self.document.attached.append(root)
         sizes = self.sizes.attached[node.get("name") or root.get("model")] = SizeCounter(self.files.problems)

@@ -7,7 +7,8 @@ MuJoCo resolves defaults, angle units, orientations and inertias of geoms. Its c
 - A body without joints is fixed to its parent; so is a mocap body, with a warning.
 - Unnamed elements are named by their kind and MuJoCo id: `body3`, `joint5`, `geom0`, `site1`, `actuator2`, with an
   underscore appended if the file uses the name for another element.
-- Disabled features of `<option><flag>` are applied to the values: with gravity disabled it is zero, and so on.
+- Features disabled by `<option><flag>` are disabled in the description: gravity, damping or friction become zero,
+  limits infinite, and so on.
 """
 
 from collections.abc import Sequence
@@ -21,12 +22,12 @@ from hybridsim.io.mjcf.read_validate import require_valid
 from hybridsim.model.specs import ModelSpec
 
 
-def read_mjcf(path: str | Path, *, allowed: Sequence[str | Path] = ()) -> tuple[ModelSpec, list[Problem]]:
+def read_mjcf(path: str | Path, *, allowed_folders: Sequence[str | Path] = ()) -> tuple[ModelSpec, list[Problem]]:
     """Read an MJCF file.
 
     Args:
         path: the file.
-        allowed: folders outside the model's folder from which included files and meshes may be read.
+        allowed_folders: folders outside the model's folder from which included files and meshes may be read.
 
     Returns:
         The description of the mechanism, and all problems, including unsupported features.
@@ -34,13 +35,15 @@ def read_mjcf(path: str | Path, *, allowed: Sequence[str | Path] = ()) -> tuple[
     Raises:
         ModelError: the file cannot be read, exceeds the size limits, has unknown names, or does not compile.
     """
-    imported = import_mjcf(path, allowed=allowed)
+    imported = import_mjcf(path, allowed_folders=allowed_folders)
     return imported.spec, imported.problems
 
 
-def import_mjcf(path: str | Path, *, allowed: Sequence[str | Path] = (), source: bytes | None = None) -> ImportedMjcf:
-    """Like `read_mjcf`, with the elements of the file; `source` replaces the content of the file."""
-    document = open_document(path, allowed, source)
+def import_mjcf(
+    path: str | Path, *, allowed_folders: Sequence[str | Path] = (), source: bytes | None = None
+) -> ImportedMjcf:
+    """Read an MJCF file and keep its elements for editing; `source` replaces the content of the file."""
+    document = open_document(path, allowed_folders, source)
     require_valid(document)
     mjspec, compiled = compile_with_mujoco(document)
     return MjcfConverter(document, mjspec, compiled).convert(Path(path).stem)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hybridsim.core.errors import Problem, Severity
-from hybridsim.core.messages import did_you_mean
+from hybridsim.core.messages import spelling_suggestion
 from hybridsim.io.xml import Element
 
 APPEARANCE_TAGS = ("texture", "material", "skin")
@@ -74,7 +74,7 @@ def suggestion(name: str, known: Collection[str], prefix: str) -> str:
     listed = (
         f"{prefix} {', '.join(names[:_MAX_LISTED])}{', …' if names[_MAX_LISTED:] else ''}" if names else "remove it"
     )
-    return did_you_mean(name, names) or listed
+    return spelling_suggestion(name, names) or listed
 
 
 def mujoco_module() -> Any:

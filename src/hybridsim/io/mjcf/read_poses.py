@@ -9,7 +9,7 @@ from hybridsim.model.specs import JointKind, JointSpec, identity_pose
 from hybridsim.spatial.transform import Pose
 
 
-def scalar_joint_transform(joint: JointSpec, q: float) -> Pose:
+def one_dof_joint_transform(joint: JointSpec, q: float) -> Pose:
     """Joint transform X_JB of a hinge or slide joint at the coordinate `q` [rad or m]."""
     if q == 0.0:
         return identity_pose()

@@ -61,13 +61,13 @@ def reference_problems(root: Node) -> list[Problem]:
     Args:
         root: the main model with its includes; MuJoCo ignores undefined references of attached models.
     """
-    names = _Names.of(root)
+    names = _ElementNames.of(root)
     nodes = [node for section in root.children if section.tag in _SECTIONS for node in section.walk()]
     return [*names.duplicates, *(problem for node in nodes for problem in _undefined_references(node, names))]
 
 
 @dataclass
-class _Names:
+class _ElementNames:
     """Names of the elements of a model."""
 
     by_kind: dict[str, set[str]] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class _Names:
     duplicates: list[Problem] = field(default_factory=list)
 
     @classmethod
-    def of(cls, root: Node) -> "_Names":
+    def of(cls, root: Node) -> "_ElementNames":
         names = cls({"body": {"world"}, "default class": {"main"}})
         first: dict[tuple[str, str], Node] = {}
         for section in root.children:
@@ -128,7 +128,7 @@ def _name_and_kind(node: Node, section: Node) -> tuple[str, str]:
     return name, _KIND_OF_TAG.get(node.tag, "")
 
 
-def _undefined_references(node: Node, names: _Names) -> Iterator[Problem]:
+def _undefined_references(node: Node, names: _ElementNames) -> Iterator[Problem]:
     for attribute, name in node.element.attributes.items():
         kind = _REFERENCES.get(attribute)
         if attribute in _TYPED_REFERENCES:

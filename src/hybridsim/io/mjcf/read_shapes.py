@@ -29,7 +29,7 @@ FRICTIONLESS, SLIDING = 1, 3
 
 
 @dataclass(frozen=True)
-class GeomShape:
+class ConvertedGeom:
     """Shape, size and placement, as defined by `GeomSpec`."""
 
     shape: Shape
@@ -39,13 +39,13 @@ class GeomShape:
     data: np.ndarray | None = None
 
 
-def shape_of(m: Any, g: int, mesh_path: Callable[[int], Path | None]) -> GeomShape | None:
+def shape_of(m: Any, g: int, mesh_path: Callable[[int], Path | None]) -> ConvertedGeom | None:
     """Shape, size and placement of a compiled geom; None if hybridsim does not support it.
 
     Args:
         m: the `MjModel`.
         g: id of the geom.
-        mesh_path: file of the mesh with an id; None if it has no file.
+        mesh_path: maps the id of a mesh to the path of its file, or to None if it has none.
     """
     kind, data_id = int(m.geom_type[g]), int(m.geom_dataid[g])
     shape = _SHAPES[kind] if kind < len(_SHAPES) else None
@@ -56,12 +56,12 @@ def shape_of(m: Any, g: int, mesh_path: Callable[[int], Path | None]) -> GeomSha
             return None
         # MuJoCo transforms vertices to the principal frame of the mesh; return to the frame of the file
         X_mesh = Pose(rotation_matrix(m.mesh_quat[data_id]), m.mesh_pos[data_id].copy())
-        return GeomShape(shape, m.mesh_scale[data_id].copy(), placement @ X_mesh.inverse(), str(path))
+        return ConvertedGeom(shape, m.mesh_scale[data_id].copy(), placement @ X_mesh.inverse(), str(path))
     if shape is Shape.HEIGHTFIELD:
         heights = _heights(m, data_id)
         size = np.array([*m.hfield_size[data_id, :2], 0.0])
-        return GeomShape(shape, size, placement, data=heights) if min(heights.shape) > 1 else None
-    return None if shape is None else GeomShape(shape, m.geom_size[g].copy(), placement)
+        return ConvertedGeom(shape, size, placement, data=heights) if min(heights.shape) > 1 else None
+    return None if shape is None else ConvertedGeom(shape, m.geom_size[g].copy(), placement)
 
 
 def sliding_friction(condim: int, friction: Sequence[float]) -> float:

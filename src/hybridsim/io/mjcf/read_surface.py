@@ -1,4 +1,4 @@
-"""Conversion between MuJoCo's contact parameters `solref` and `solimp` and recovery time and softness.
+"""Conversion of MuJoCo's contact parameters `solref` and `solimp` to recovery time and softness, and back.
 
 MuJoCo defines a contact by a spring-damper (`solref`) and an impedance d (`solimp`). Here a contact has a recovery time
 and a softness, its compliance relative to the apparent inverse mass. In MuJoCo that ratio is (1 − d)/d; the softness
@@ -60,7 +60,7 @@ def softness(solimp: Sequence[float]) -> float:
 
 
 def solimp(value: float, old: Sequence[float] = DEFAULT_IMPEDANCE) -> tuple[float, float] | None:
-    """`dmin` and `dmax` for a softness, with the old difference if possible; None if out of range."""
+    """`dmin` and `dmax` for a softness, keeping the old dmax − dmin where the range allows; None if out of range."""
     if not MIN_SOFTNESS <= value <= MAX_SOFTNESS:
         return None
     impedance = 1.0 / (1.0 + _DEFAULT_COMPLIANCE * value / DEFAULT_SOFTNESS)

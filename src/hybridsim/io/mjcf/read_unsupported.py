@@ -98,7 +98,6 @@ _REASONS = {
     "fixed": "tendons are not simulated",
     "tendon": "tendons are not simulated",
 }
-_WITHOUT_IT = "the model is simulated without it"
 _FIXES = {
     "composite": "replace it with explicit bodies and joint springs",
     "flexcomp": "replace it with explicit bodies and joint springs",
@@ -239,8 +238,8 @@ def _is_neutral(name: str, value: str) -> bool:
 
 def _element_problem(node: Node) -> Problem:
     reason = _REASONS.get(node.tag, "it has no counterpart in hybridsim")
-    fix = _FIXES.get(node.tag, f"{_WITHOUT_IT}; remove it to silence this warning")
-    support = "only partially supported" if node.tag in _FIXES else "not supported"
+    fix = _FIXES.get(node.tag, "remove it to silence this warning")
+    support = "only partially supported" if node.tag in _FIXES else "not supported and is ignored"
     return node.problem(f"unsupported.{node.tag}", f"{node.title} is {support}: {reason}", fix, Severity.WARNING)
 
 
@@ -252,8 +251,10 @@ def _attribute_problem(tag: str, topic: str, by_attribute: dict[str, list[Node]]
     listed = [f"{name}={first.get(name)!r}" if name in first.element.attributes else name for name in by_attribute]
     subject = f"{', '.join(listed)} of {first.title}"
     reason = _TOPICS[topic][1] if topic in _TOPICS else "it has no counterpart in hybridsim"
-    message = f"{subject} {'is' if len(listed) == 1 else 'are'} not supported: {reason}{also}"
-    return first.problem(f"unsupported.{tag}.{topic}", message, _WITHOUT_IT, Severity.WARNING)
+    be, attributes = ("is", "attribute") if len(listed) == 1 else ("are", "attributes")
+    message = f"{subject} {be} not supported and {be} ignored: {reason}{also}"
+    fix = f"remove the {attributes} to silence this warning"
+    return first.problem(f"unsupported.{tag}.{topic}", message, fix, Severity.WARNING)
 
 
 def _sensor_problem(section: Node) -> Iterator[Problem]:
@@ -269,7 +270,7 @@ def _keyframe_problem(section: Node, home: list[Node]) -> Iterator[Problem]:
         yield others[0].problem(
             "unsupported.key",
             f"{count} ignored: {name_list([node.get('name') for node in others])}",
-            "only the keyframe 'home' of the main model is used, as the home configuration",
+            "remove them; the home configuration is the keyframe 'home' of the main model",
             Severity.WARNING,
         )
 

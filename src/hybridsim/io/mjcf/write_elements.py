@@ -6,14 +6,13 @@ from collections.abc import Container
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from hybridsim.io.model_to_spec import SCALAR_JOINTS
 from hybridsim.io.write_document import Notes
 from hybridsim.model.inertial import Inertial
-from hybridsim.model.specs import ActuatorSpec, BodySpec, JointKind, ModelSpec
+from hybridsim.model.specs import ONE_DOF_JOINTS, ActuatorSpec, BodySpec, JointKind, ModelSpec
 from hybridsim.spatial.transform import Pose
 
-MIN_INERTIA = 1e-14
-"""Lower bound of written masses and principal moments [kg or kg·m²]; MuJoCo's own, `mjMINVAL`, is 1e-15."""
+MIN_WRITTEN_INERTIAL = 1e-14
+"""Lower bound on written masses and principal moments [kg or kg·m²]; MuJoCo's own, `mjMINVAL`, is 1e-15."""
 _MAX_DOFS = 6
 """Maximum number of degrees of freedom between two bodies in MuJoCo."""
 
@@ -28,12 +27,12 @@ def body_chains(spec: ModelSpec) -> list[list[BodySpec]]:
         body = bodies.get(name)
         if body is None or body.inertial.mass or body.inertial.inertia.any() or name in occupied:
             return False
-        return body.joint.kind in SCALAR_JOINTS and children[name] == 1
+        return body.joint.kind in ONE_DOF_JOINTS and children[name] == 1
 
     open_chains: dict[str, list[BodySpec]] = {}
     for body in spec.bodies:
         chain = [body]
-        extends_chain = body.joint.kind in (*SCALAR_JOINTS, JointKind.SPHERICAL) and can_fold(body.parent)
+        extends_chain = body.joint.kind in (*ONE_DOF_JOINTS, JointKind.SPHERICAL) and can_fold(body.parent)
         max_length = _MAX_DOFS - (3 if body.joint.kind is JointKind.SPHERICAL else 1)
         if extends_chain and len(open_chains[body.parent]) <= max_length:
             chain = [*open_chains.pop(body.parent), body]
@@ -70,12 +69,12 @@ def excluded_body_pairs(spec: ModelSpec, written: Container[str], notes: Notes) 
 
 
 def mujoco_inertia(inertial: Inertial) -> tuple[np.ndarray, float]:
-    """Inertia with positive principal moments satisfying I3 ≤ I1 + I2, and the value added to its diagonal for that."""
+    """Inertia with positive principal moments satisfying I3 ≤ I1 + I2, and the value that was added to its diagonal."""
     matrix = inertial.inertia
     low, middle, high = np.linalg.eigvalsh(matrix)
     # margin for rounding in MuJoCo's eigenvalues of a full matrix
     margin = 0.0 if _is_diagonal(matrix) else 1e-14 * high
-    deficit = max(MIN_INERTIA + margin - low, high + margin - low - middle, 0.0)
+    deficit = max(MIN_WRITTEN_INERTIAL + margin - low, high + margin - low - middle, 0.0)
     if deficit == 0.0:
         return matrix, 0.0
     added = 1.001 * deficit

@@ -13,7 +13,7 @@ import numpy as np
 from hybridsim.core.errors import ModelError
 from hybridsim.io.mjcf.read_poses import rotation_matrix
 from hybridsim.io.mjcf.write_elements import (
-    MIN_INERTIA,
+    MIN_WRITTEN_INERTIAL,
     actuator_element,
     body_chains,
     excluded_body_pairs,
@@ -29,24 +29,25 @@ from hybridsim.io.mjcf.write_shapes import (
     has_heights,
     heightfield_attributes,
     note_default_friction,
-    pair_friction,
+    pair_friction_attribute,
     placement_of,
     surface_attributes,
 )
-from hybridsim.io.model_to_spec import SCALAR_JOINTS, SHAPE_NAMES, inconsistent_inertials, spec_of
+from hybridsim.io.model_to_spec import SHAPE_NAMES, inconsistent_inertials, spec_of
 from hybridsim.io.write_document import (
-    Names,
     Notes,
+    UniqueNames,
     XmlElement,
     add_element,
-    format_error,
     mesh_reference,
+    unwritable_error,
     write_document,
 )
 from hybridsim.io.xml import MAX_DEPTH
 from hybridsim.model.geometry import Shape
 from hybridsim.model.model import Model
 from hybridsim.model.specs import (
+    ONE_DOF_JOINTS,
     WORLD_NAME,
     BodySpec,
     GeomSpec,
@@ -74,7 +75,8 @@ def write_mjcf(model: Model, out: str | Path) -> list[str]:
     """Write a model as an MJCF file; see `io.convert.convert`, which selects the format by the file extension.
 
     Raises:
-        ModelError: MJCF cannot represent the model, or the file cannot be written.
+        ModelError: MJCF cannot represent the model.
+        FileError: the file cannot be written.
     """
     notes = Notes()
     spec = spec_of(model, notes)
@@ -92,7 +94,7 @@ def _require_representable(spec: ModelSpec) -> None:
         depths[body.name] = depths[body.parent] + 1
     if max(depths.values()) > MAX_DEPTH - 4:
         message = f"the tree is {max(depths.values())} bodies deep, too deep for nested MJCF elements"
-        raise format_error("write.depth", message, "write URDF, whose links are not nested")
+        raise unwritable_error("write.depth", message, "write URDF, whose links are not nested")
 
 
 class _MjcfWriter:
@@ -105,7 +107,7 @@ class _MjcfWriter:
         self.chains = body_chains(spec)
         self.shape_names: dict[str, str] = {}
         self.meshes: dict[tuple[str, tuple[float, ...]], str] = {}
-        self.heightfield_names = Names(notes)
+        self.heightfield_names = UniqueNames(notes)
 
     def root(self) -> XmlElement:
         """Root element of the file."""
@@ -159,7 +161,7 @@ class _MjcfWriter:
             if joint.name != f"{body.name}_fixed":
                 self.notes.add("MJCF does not support names of fixed joints", joint.name)
             return
-        if joint.kind not in SCALAR_JOINTS and np.isfinite(joint.effort_limit):
+        if joint.kind not in ONE_DOF_JOINTS and np.isfinite(joint.effort_limit):
             self.notes.add("MJCF does not support effort limits of ball and free joints", joint.name)
         attributes = {
             field: getattr(joint, name) or None
@@ -177,7 +179,7 @@ class _MjcfWriter:
         else:
             attributes |= self._spring(joint)
             attributes["pos"] = none_if_zero(X_JB.inv_point(joint.anchor))
-        if joint.kind in SCALAR_JOINTS:
+        if joint.kind in ONE_DOF_JOINTS:
             attributes["axis"] = X_JB.R.T @ joint.axis
             attributes["range"] = range_of(joint.lower, joint.upper)
             attributes["actuatorfrcrange"] = range_of(-joint.effort_limit, joint.effort_limit)
@@ -197,9 +199,8 @@ class _MjcfWriter:
         if joint.friction:
             self.notes.add("MuJoCo applies friction of free joints along the world axes", joint.name)
         if not is_identity(body.placement):
-            self.notes.add(
-                "MJCF does not support placements of free joints; their coordinates are poses in the world", joint.name
-            )
+            remark = "their coordinates are poses in the world"
+            self.notes.add("MJCF does not support placements of free joints", joint.name, remark=remark)
 
     def _add_inertial(self, element: XmlElement, body: BodySpec) -> None:
         inertial = body.inertial
@@ -208,9 +209,9 @@ class _MjcfWriter:
         if empty and (not moving or self._has_fixed_mass(body.name)):
             return
         mass = inertial.mass
-        if moving and mass < MIN_INERTIA:
-            mass = MIN_INERTIA
-            self.notes.add(f"massless bodies get {MIN_INERTIA:g} kg, since MuJoCo requires a positive mass", body.name)
+        if moving and mass < MIN_WRITTEN_INERTIAL:
+            mass = MIN_WRITTEN_INERTIAL
+            self.notes.add(f"massless bodies get {mass:g} kg, since MuJoCo requires a positive mass", body.name)
         matrix, added = mujoco_inertia(inertial)
         if added and inertial.mass:
             self.notes.add(
@@ -226,13 +227,13 @@ class _MjcfWriter:
         return any(body.inertial.mass > 0.0 or self._has_fixed_mass(body.name) for body in fixed)
 
     def _add_sites(self, elements: dict[str, XmlElement]) -> None:
-        names = Names(self.notes)
+        names = UniqueNames(self.notes)
         for frame in self.spec.frames:
             name = names.claim(frame.name, "frame")
             add_element(elements[frame.body], "site", name=name, **pose_attributes(frame.placement))
 
     def _add_shapes(self, elements: dict[str, XmlElement], assets: XmlElement) -> None:
-        names, mesh_names = Names(self.notes), Names(self.notes)
+        names, mesh_names = UniqueNames(self.notes), UniqueNames(self.notes)
         for geom in self.spec.geoms:
             size = self._size(geom, assets, mesh_names)
             if size is None:
@@ -251,7 +252,7 @@ class _MjcfWriter:
             )
         note_default_friction(self.spec, self.notes)
 
-    def _size(self, geom: GeomSpec, assets: XmlElement, mesh_names: Names) -> dict | None:
+    def _size(self, geom: GeomSpec, assets: XmlElement, mesh_names: UniqueNames) -> dict | None:
         """Size attribute of a shape; None, with a note, for a shape that MuJoCo does not accept."""
         if geom.shape is Shape.MESH:
             mesh = self._mesh(geom, assets, mesh_names)
@@ -277,7 +278,7 @@ class _MjcfWriter:
             return None
         return {"size": size}
 
-    def _mesh(self, geom: GeomSpec, assets: XmlElement, mesh_names: Names) -> str | None:
+    def _mesh(self, geom: GeomSpec, assets: XmlElement, mesh_names: UniqueNames) -> str | None:
         if Path(geom.mesh_file).suffix.lower() not in MESH_FORMATS:
             reason = f"meshes are omitted, since MuJoCo supports only {', '.join(MESH_FORMATS)}"
             self.notes.add(reason, geom.name)
@@ -295,7 +296,7 @@ class _MjcfWriter:
     def _add_contacts(self, contact: XmlElement, elements: dict[str, XmlElement]) -> None:
         for a, b in self.spec.explicit_pairs:
             if a in self.shape_names and b in self.shape_names:
-                friction = pair_friction(self.spec, a, b, self.notes)
+                friction = pair_friction_attribute(self.spec, a, b, self.notes)
                 add_element(contact, "pair", geom1=self.shape_names[a], geom2=self.shape_names[b], friction=friction)
             else:
                 self.notes.add("pairs with an omitted shape are omitted", f"{a} and {b}")
@@ -308,15 +309,15 @@ class _MjcfWriter:
     def _add_mimics(self, equality: XmlElement) -> None:
         for joint in (body.joint for body in self.spec.bodies if body.joint.mimic):
             self.notes.add(
-                "mimic joints are written as <equality>, a soft constraint in MuJoCo; they are read back as "
-                "independent joints",
+                "mimic joints are written as <equality>",
                 joint.name,
+                remark="MuJoCo treats it as a soft constraint, and they are read back as independent joints",
             )
             polynomial = (joint.mimic_offset, joint.mimic_ratio, 0.0, 0.0, 0.0)
             add_element(equality, "joint", joint1=joint.name, joint2=joint.mimic, polycoef=polynomial)
 
     def _add_actuators(self, actuators: XmlElement) -> None:
-        names = Names(self.notes)
+        names = UniqueNames(self.notes)
         for spec in self.spec.actuators:
             tag, parameters = actuator_element(spec)
             add_element(

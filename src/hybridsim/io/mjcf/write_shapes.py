@@ -14,14 +14,14 @@ BASE_DEPTH = 0.1
 
 def surface_attributes(geom: GeomSpec, notes: Notes) -> dict:
     """Attributes of surface parameters that differ from the defaults; unsupported ones are noted."""
-    time_constant, impedance = None, None
+    solref_values, solimp_values = None, None
     if geom.recovery_time != DEFAULT_RECOVERY_TIME:
-        time_constant = solref(geom.recovery_time)
-        if time_constant is None:
-            notes.add("MJCF requires positive recovery times; the default is written", geom.name)
+        solref_values = solref(geom.recovery_time)
+        if solref_values is None:
+            notes.add("MJCF requires positive recovery times", geom.name, remark="the default is written")
     if geom.softness != DEFAULT_SOFTNESS:
         clipped = float(np.clip(geom.softness, MIN_SOFTNESS, MAX_SOFTNESS))
-        impedance = solimp(clipped)
+        solimp_values = solimp(clipped)
         if clipped != geom.softness:
             notes.add(f"softness is clipped to the range of MJCF, {MIN_SOFTNESS:.2g} to {MAX_SOFTNESS:.2g}", geom.name)
     if geom.restitution:
@@ -30,13 +30,13 @@ def surface_attributes(geom: GeomSpec, notes: Notes) -> dict:
         notes.add("MJCF does not support stiffness and damping of compliant contacts", geom.name)
     return {
         "friction": geom.friction if geom.friction != DEFAULT_FRICTION else None,
-        "solref": time_constant,
-        "solimp": impedance,
+        "solref": solref_values,
+        "solimp": solimp_values,
         "priority": geom.priority or None,
     }
 
 
-def pair_friction(spec: ModelSpec, a: str, b: str, notes: Notes) -> tuple[float, float] | None:
+def pair_friction_attribute(spec: ModelSpec, a: str, b: str, notes: Notes) -> tuple[float, float] | None:
     """Friction of a pair along both tangents, None for the default; MuJoCo does not take it from the geoms."""
     friction = spec.pair_friction.get((a, b), spec.pair_friction.get((b, a)))
     if friction is None:
@@ -48,7 +48,7 @@ def pair_friction(spec: ModelSpec, a: str, b: str, notes: Notes) -> tuple[float,
 
 
 def note_default_friction(spec: ModelSpec, notes: Notes) -> None:
-    """Note shapes without specified friction that can collide with shapes of less than MuJoCo's default friction."""
+    """Note shapes without specified friction that can collide with shapes whose friction is below MuJoCo's default."""
 
     def can_collide(a: GeomSpec, b: GeomSpec) -> bool:
         return a.body != b.body and bool(a.group & b.mask or b.group & a.mask)

@@ -8,7 +8,7 @@ from hybridsim.core.errors import ModelError, Problem
 from hybridsim.core.messages import name_list
 from hybridsim.io.attributes import Reader
 from hybridsim.io.compare import to_value
-from hybridsim.io.distribute_inertia import Part, distribute_change
+from hybridsim.io.distribute_inertia import Part, distribute_inertia
 from hybridsim.io.edit_xml import Change
 from hybridsim.io.urdf.edit_text import UrdfText
 from hybridsim.io.urdf.read_elements import read_link, read_origin
@@ -26,14 +26,14 @@ FRAME_ROUNDING = 4e-15
 class UrdfInertialEditor:
     """Edits the `<inertial>` of links to match the mass properties of bodies.
 
-    A body may consist of a link and others fixed to it; see `distribute_change`.
+    A body may consist of a link and others fixed to it; see `distribute_inertia`.
     """
 
     def __init__(self, text: UrdfText, spec: ModelSpec, merged_into: Mapping[str, tuple[str, Pose]]):
         self.text, self.merged_into = text, merged_into
         self.links = {body.name: body for body in spec.bodies}
 
-    def write(self, body: BodySpec, before: Inertial, after: Inertial) -> list[Change]:
+    def edit(self, body: BodySpec, before: Inertial, after: Inertial) -> list[Change]:
         """Edit the links of a body so that its mass properties change from `before` to `after`.
 
         Raises:
@@ -48,17 +48,17 @@ class UrdfInertialEditor:
         def is_feasible(k: int, inertial: Inertial) -> bool:
             return not _is_less_consistent(parts[k].inertial, inertial)
 
-        targets = distribute_change(parts, before, after, is_feasible)
+        targets = distribute_inertia(parts, before, after, is_feasible)
         if targets is None:
             raise ModelError([_infeasible_problem(body, after, names[1:])])
         changes = []
         for name, part, target in zip(names, parts, targets, strict=True):
             if target is not part.inertial:
                 tolerance = 0.0 if name == body.name else FRAME_ROUNDING
-                changes += self._edit(self.text.links[name], part.inertial, target, tolerance)
+                changes += self._edit_link(self.text.links[name], part.inertial, target, tolerance)
         return changes
 
-    def _edit(self, link: Element, old: Inertial, target: Inertial, tolerance: float) -> list[Change]:
+    def _edit_link(self, link: Element, old: Inertial, target: Inertial, tolerance: float) -> list[Change]:
         in_file = read_link(Reader(), link).inertial
         # values computed from shapes are not in the file, so all must be written
         write_all = in_file is None or not _is_equal(in_file, old)
@@ -72,7 +72,7 @@ class UrdfInertialEditor:
         ]
         element = link.child("inertial")
         if element is None:
-            self.text.insert_inertial(link, target)
+            self.text.append_inertial(link, target)
         else:
             if write_all or changed[0]:
                 self.text.set_numbers(element, "mass", "value", [target.mass])

@@ -12,6 +12,10 @@ from hybridsim.io.xml import Element
 from hybridsim.model.model import Model
 from hybridsim.model.specs import ModelSpec
 
+INFINITE = "infinite values are not supported by URDF"
+UNIDENTIFIED = "the <collision> of this shape cannot be identified in the file"
+"""Reasons why the surface of a shape is not written."""
+
 
 class UrdfSurfaceEditor:
     """Edits the `<contact>` that specifies the surface of a shape, or adds one to its `<collision>`."""
@@ -21,16 +25,15 @@ class UrdfSurfaceEditor:
         self.locations = _locations(text, spec)
         """Link and collision element of each shape, by name."""
 
-    def write(self, old: Model, new: Model, note: str) -> list[Change]:
-        """Write the differences between two models.
+    def edit(self, old: Model, new: Model) -> list[Change]:
+        """Edit the surfaces in which two models differ.
 
         Args:
             old: the model as read from the file.
             new: the changed model.
-            note: note on changes of shapes that cannot be located in the file.
 
         Returns:
-            The changes; unwritten ones have the note.
+            The changes; unwritten ones have a note.
         """
         changes = []
         for k, info in enumerate(old.geometry.infos):
@@ -41,15 +44,15 @@ class UrdfSurfaceEditor:
                 if before == after:
                     continue
                 line = location[1].line if location else 0
-                can_write = location is not None and bool(np.isfinite(after))
-                changes.append(Change(f"shape {info.name!r}", line, field, before, after, "" if can_write else note))
-                contact = _contact(*location, tag) if location and can_write else None
+                note = UNIDENTIFIED if location is None else "" if np.isfinite(after) else INFINITE
+                changes.append(Change(f"shape {info.name!r}", line, field, before, after, note))
+                contact = _contact(*location, tag) if location and not note else None
                 if contact is not None:
                     self.text.set_numbers(contact, tag, "value", [after])
-                elif can_write:
+                elif not note:
                     added.append(f'  <{tag} value="{number_text(after)}"/>')
             if added and location:
-                self.text.insert_child(location[1], "\n".join(["<contact>", *added, "</contact>"]))
+                self.text.append_child(location[1], "\n".join(["<contact>", *added, "</contact>"]))
         return changes
 
 
@@ -58,7 +61,11 @@ def _contact(link: Element, collision: Element, tag: str) -> Element | None:
     collision_contact, link_contact = collision.child("contact"), link.child("contact")
     if collision_contact is not None and collision_contact.child(tag) is not None:
         return collision_contact
-    if link_contact is not None and link_contact.child(tag) is not None and len(list(link.all("collision"))) == 1:
+    if (
+        link_contact is not None
+        and link_contact.child(tag) is not None
+        and len(list(link.children_with_tag("collision"))) == 1
+    ):
         return link_contact
     return collision_contact
 
@@ -69,7 +76,7 @@ def _locations(text: UrdfText, spec: ModelSpec) -> dict[str, tuple[Element, Elem
     for geom in spec.geoms:
         names[geom.body, geom.source.line].append(geom.name)
     for link_name, link in text.links.items():
-        for collision in link.all("collision"):
+        for collision in link.children_with_tag("collision"):
             geometry = collision.child("geometry")
             if geometry is not None and geometry.children:
                 locations[link_name, geometry.children[0].line].append((link, collision))

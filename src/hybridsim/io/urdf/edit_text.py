@@ -15,8 +15,8 @@ class UrdfText:
     """Links and joints of a file, and the edits to apply."""
 
     def __init__(self, source: bytes, robot: Element):
-        self.links = {element.get("name"): element for element in robot.all("link")}
-        self.joints = {element.get("name"): element for element in robot.all("joint")}
+        self.links = {element.get("name"): element for element in robot.children_with_tag("link")}
+        self.joints = {element.get("name"): element for element in robot.children_with_tag("joint")}
         self._edits = Edits(source)
         self._new_children: dict[tuple[int, str], tuple[Element, dict[str, str]]] = {}
 
@@ -51,7 +51,7 @@ class UrdfText:
         """Change the type of a joint."""
         self._edits.set_attribute(joint, "type", kind)
 
-    def insert_inertial(self, link: Element, inertial: Inertial) -> None:
+    def append_inertial(self, link: Element, inertial: Inertial) -> None:
         """Add an `<inertial>` to a link without one."""
         entries = zip(INERTIA_ENTRIES, inertial.entries(), strict=True)
         lines = [
@@ -61,17 +61,17 @@ class UrdfText:
             "  <inertia " + " ".join(f'{name}="{number_text(entry)}"' for name, entry in entries) + "/>",
             "</inertial>",
         ]
-        self._edits.insert_child(link, "\n".join(lines))
+        self._edits.append_child(link, "\n".join(lines))
 
-    def insert_child(self, owner: Element, xml: str) -> None:
+    def append_child(self, owner: Element, xml: str) -> None:
         """Append a child to an element."""
-        self._edits.insert_child(owner, xml)
+        self._edits.append_child(owner, xml)
 
     def apply(self) -> bytes:
         """Content of the file with all edits applied."""
         for (_, tag), (owner, attributes) in self._new_children.items():
             text = " ".join(f'{name}="{numbers}"' for name, numbers in attributes.items())
-            self._edits.insert_child(owner, f"<{tag} {text}/>")
+            self._edits.append_child(owner, f"<{tag} {text}/>")
         self._new_children.clear()
         return self._edits.apply()
 

@@ -68,13 +68,13 @@ class UrdfEditor:
             count = {JointKind.UNIVERSAL: 2, JointKind.PLANAR: 3}.get(body.joint.kind, 1)
             rows = range(start, start + count)
             start += count
-            self.changes += self.inertials.write(body, inertial_of(self.old, rows[-1]), inertial_of(new, rows[-1]))
-            self._write_placement(body, rows, new)
-            self._write_axes(body, rows, new)
-            self._write_dynamics(body, rows, new)
-            self._write_limits(body, rows, new)
-            self._write_mimic(body, rows[0], new)
-        self._write_surfaces(new)
+            self.changes += self.inertials.edit(body, inertial_of(self.old, rows[-1]), inertial_of(new, rows[-1]))
+            self._edit_placement(body, rows, new)
+            self._edit_axes(body, rows, new)
+            self._edit_dynamics(body, rows, new)
+            self._edit_limits(body, rows, new)
+            self._edit_mimic(body, rows[0], new)
+        self._edit_surfaces(new)
         self.changes += unwritten_changes(self.old, new, URDF_PARAMETERS, NOT_IN_URDF)
         self.changes += shape_data_changes(self.old, new, NOT_IN_URDF)
         # in file order, unwritten changes last
@@ -102,7 +102,7 @@ class UrdfEditor:
         self.unwritten |= {(path, name) for name in names}
         return NOT_IN_URDF
 
-    def _write_placement(self, body: BodySpec, rows: range, new: Model) -> None:
+    def _edit_placement(self, body: BodySpec, rows: range, new: Model) -> None:
         for k in rows:
             before, after = pose_of(self.old.joint.placement, k), pose_of(new.joint.placement, k)
             translated, rotated = not np.array_equal(before.p, after.p), not np.array_equal(before.R, after.R)
@@ -129,7 +129,7 @@ class UrdfEditor:
             if rotated:
                 self._record_change(body, "origin rpy [rad]", roll_pitch_yaw(before.R), roll_pitch_yaw(after.R), note)
 
-    def _write_axes(self, body: BodySpec, rows: range, new: Model) -> None:
+    def _edit_axes(self, body: BodySpec, rows: range, new: Model) -> None:
         for k, tag in zip(rows, ("axis", "axis2", ""), strict=False):
             before, after = row(self.old.joint.axis, k), row(new.joint.axis, k)
             if np.array_equal(before, after):
@@ -141,7 +141,7 @@ class UrdfEditor:
                 self.text.set_numbers(joint, tag, "xyz", after)
             self._record_change(body, "axis", before, after, note)
 
-    def _write_dynamics(self, body: BodySpec, rows: range, new: Model) -> None:
+    def _edit_dynamics(self, body: BodySpec, rows: range, new: Model) -> None:
         tags = {"damping": "dynamics", "friction": "dynamics", "effort_limit": "limit"}
         for parameter, tag in tags.items():
             before, after = self._per_dof(parameter, rows, self.old), self._per_dof(parameter, rows, new)
@@ -157,7 +157,7 @@ class UrdfEditor:
                 self.text.set_numbers(joint, tag, parameter, after[:1])
             self._record_change(body, parameter.replace("_", " "), _scalar(before), _scalar(after), note)
 
-    def _write_limits(self, body: BodySpec, rows: range, new: Model) -> None:
+    def _edit_limits(self, body: BodySpec, rows: range, new: Model) -> None:
         before = {end: self._per_dof(end, rows, self.old) for end in ("lower", "upper")}
         after = {end: self._per_dof(end, rows, new) for end in ("lower", "upper")}
         changed = [end for end in before if not np.array_equal(before[end], after[end])]
@@ -180,7 +180,7 @@ class UrdfEditor:
         for end in changed:
             self._record_change(body, end, _scalar(before[end]), _scalar(after[end]), note)
 
-    def _write_mimic(self, body: BodySpec, k: int, new: Model) -> None:
+    def _edit_mimic(self, body: BodySpec, k: int, new: Model) -> None:
         before, after = self._coupling(body, k, self.old), self._coupling(body, k, new)
         for parameter, attribute, old_value, new_value in zip(
             ("mimic_ratio", "mimic_offset"), ("multiplier", "offset"), before, after, strict=True
@@ -207,9 +207,9 @@ class UrdfEditor:
         own_ratio = ratio / master_ratio if master_ratio else 0.0
         return own_ratio, offset - own_ratio * entry(model.joint.mimic_offset, master)
 
-    def _write_surfaces(self, new: Model) -> None:
+    def _edit_surfaces(self, new: Model) -> None:
         names = {f"shape {info.name!r}": info.name for info in self.old.geometry.infos}
-        changes = self.surfaces.write(self.old, new, NOT_IN_URDF)
+        changes = self.surfaces.edit(self.old, new)
         self.unwritten |= {(f"geometry.{c.parameter}", names[c.element]) for c in changes if c.note}
         self.changes += changes
 

@@ -55,8 +55,8 @@ def read_surface(reader: Reader, owner: Element) -> dict[str, Any]:
 
 def ignored_settings(robot: Element) -> Iterable[tuple[Element, str]]:
     """Unsupported children of `<contact>` that are not neutral, with their tags."""
-    for link in robot.all("link"):
-        for owner in (link, *link.all("collision")):
+    for link in robot.children_with_tag("link"):
+        for owner in (link, *link.children_with_tag("collision")):
             contact = owner.child("contact")
             for setting in contact.children if contact is not None else ():
                 if setting.tag not in _CODES and not _is_neutral(setting):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hybridsim.core.messages import did_you_mean
+from hybridsim.core.messages import spelling_suggestion
 from hybridsim.io.attributes import MAX_NUMBER, Reader
 from hybridsim.io.urdf.read_lint import INERTIA_ENTRIES, lint
 from hybridsim.io.xml import Element
@@ -130,8 +130,8 @@ def read_joint(reader: Reader, element: Element) -> Joint:
         element,
         spec,
         read_origin(reader, element),
-        _end_link(reader, element, "parent"),
-        _end_link(reader, element, "child"),
+        _connected_link(reader, element, "parent"),
+        _connected_link(reader, element, "child"),
     )
 
 
@@ -146,7 +146,7 @@ def _kind(reader: Reader, element: Element) -> JointKind:
             element,
             "joint.type",
             f"joint {element.get('name')!r} has unknown type {text!r}",
-            did_you_mean(text.lower(), KINDS) or f"the types are {', '.join(KINDS)}",
+            spelling_suggestion(text.lower(), KINDS) or f"the types are {', '.join(KINDS)}",
         )
     return KINDS.get(text, JointKind.REVOLUTE)
 
@@ -194,12 +194,12 @@ def _bound(reader: Reader, limit: Element | None, attribute: str, default: float
     return float(np.copysign(np.inf, value)) if abs(value) >= MAX_NUMBER else value
 
 
-def _end_link(reader: Reader, element: Element, tag: str) -> str:
+def _connected_link(reader: Reader, element: Element, tag: str) -> str:
     child = element.child(tag)
     if child is None:
         reader.report(
             element,
-            "joint.ends",
+            "joint.no_link",
             f"joint {element.get('name')!r} has no <{tag}>",
             f'add <{tag} link="..."/>',
         )

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from hybridsim.core.errors import Problem, Severity
-from hybridsim.core.messages import did_you_mean
+from hybridsim.core.messages import spelling_suggestion
 from hybridsim.io.attributes import Reader
 from hybridsim.io.urdf.read_contact import read_surface
 from hybridsim.io.urdf.read_elements import read_origin
@@ -25,13 +25,13 @@ def read_shapes(reader: Reader, link: Element, name: str, resolve: MeshResolver)
     """Collision shapes of a link; also warns about missing meshes of its visuals."""
     link_surface = read_surface(reader, link)
     shapes = []
-    for k, collision in enumerate(link.all("collision")):
+    for k, collision in enumerate(link.children_with_tag("collision")):
         shape_name = collision.get("name") or f"{name}_collision{k}"
         spec = _shape(reader, collision, shape_name, resolve)
         if spec is not None:
             surface = link_surface | read_surface(reader, collision)
             shapes.append(replace(spec, body=name, **surface))
-    for visual in link.all("visual"):
+    for visual in link.children_with_tag("visual"):
         _check_visual(reader, visual, resolve)
     return shapes
 
@@ -68,7 +68,7 @@ def _shape(reader: Reader, collision: Element, name: str, resolve: MeshResolver)
                 element,
                 "geometry.unknown",
                 f"shape <{element.tag}> of {collision.title} is not supported and is omitted",
-                did_you_mean(element.tag, [*Shape]) or "use box, sphere, cylinder, capsule or mesh",
+                spelling_suggestion(element.tag, [*Shape]) or "use box, sphere, cylinder, capsule or mesh",
             )
             return None
     if len(reader.problems) > before:
@@ -81,7 +81,7 @@ def _shape(reader: Reader, collision: Element, name: str, resolve: MeshResolver)
 
 def _check_visual(reader: Reader, visual: Element, resolve: MeshResolver) -> None:
     geometry = visual.child("geometry")
-    for mesh in geometry.all("mesh") if geometry is not None else ():
+    for mesh in geometry.children_with_tag("mesh") if geometry is not None else ():
         _mesh(reader, mesh, resolve, Severity.WARNING)
 
 

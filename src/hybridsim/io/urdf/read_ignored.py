@@ -1,4 +1,7 @@
-"""Warnings about URDF settings that the simulation ignores: one per kind, with the names of the affected elements."""
+"""Warnings about URDF settings that the simulation ignores, and about effort limits that disable actuation.
+
+There is one per kind, with the names of the affected elements.
+"""
 
 from collections.abc import Iterable, Sequence
 
@@ -34,7 +37,7 @@ def reject_xacro(robot: Element) -> None:
 
 
 def report_ignored(reader: Reader, robot: Element, joints: Sequence[Joint]) -> None:
-    """Report settings without effect."""
+    """Report settings that are ignored, and effort limits that disable actuation."""
     moving = [joint for joint in joints if joint.spec.kind is not JointKind.FIXED]
 
     def report(items: Iterable[tuple[Element, str]], code: str, text: str, fix: str, severity=Severity.WARNING) -> None:
@@ -78,7 +81,7 @@ def report_ignored(reader: Reader, robot: Element, joints: Sequence[Joint]) -> N
     report(
         (
             (setting, gazebo.get("reference") or "the whole robot")
-            for gazebo in robot.all("gazebo")
+            for gazebo in robot.children_with_tag("gazebo")
             for setting in gazebo.children
             if setting.tag in GAZEBO_PHYSICS
         ),
@@ -110,7 +113,7 @@ def _has_velocity(joint: Joint) -> bool:
 
 
 def _reductions(robot: Element) -> Iterable[tuple[Element, str]]:
-    for transmission in robot.all("transmission"):
+    for transmission in robot.children_with_tag("transmission"):
         for element in transmission.walk():
             if element.tag == "mechanicalReduction" and _number(element.text, 1.0) != 1.0:
                 yield element, transmission.get("name")

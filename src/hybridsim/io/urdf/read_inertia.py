@@ -59,7 +59,7 @@ def _from_shapes(reader: Reader, link: Link, specified: Inertial, defect: str) -
             part, closed = solid_inertial(geom, DEFAULT_DENSITY)
         except MeshError as error:
             message = f"shape {geom.name!r} is ignored when computing the inertia: {error}"
-            reader.warn(link.element, "mesh.solid", message, "replace the mesh, or specify the inertia in the file")
+            reader.warn(link.element, "mesh.unusable", message, "replace the mesh, or specify the inertia in the file")
             continue
         if not closed:
             reader.warn(

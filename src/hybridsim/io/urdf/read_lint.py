@@ -1,6 +1,6 @@
 """Checks of URDF tags and attributes against the known ones, to detect misspellings."""
 
-from hybridsim.core.messages import did_you_mean
+from hybridsim.core.messages import spelling_suggestion
 from hybridsim.io.attributes import Reader
 from hybridsim.io.xml import Element
 
@@ -67,7 +67,7 @@ def lint(reader: Reader, element: Element) -> None:
                 child,
                 "element.unknown",
                 f"unknown element <{child.tag}> in {element.title} is ignored",
-                did_you_mean(child.tag, known) or f"<{element.tag}> may contain {', '.join(sorted(known))}",
+                spelling_suggestion(child.tag, known) or f"<{element.tag}> may contain {', '.join(sorted(known))}",
             )
         elif child.tag in _KNOWN_ATTRIBUTES:
             attributes = _KNOWN_ATTRIBUTES[child.tag]
@@ -76,6 +76,6 @@ def lint(reader: Reader, element: Element) -> None:
                     child,
                     "attribute.unknown",
                     f"unknown attribute {attribute!r} of {child.title} is ignored",
-                    did_you_mean(attribute, attributes)
+                    spelling_suggestion(attribute, attributes)
                     or f"<{child.tag}> has the attributes {', '.join(sorted(attributes))}",
                 )

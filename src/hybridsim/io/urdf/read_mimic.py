@@ -3,16 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from hybridsim.core.messages import did_you_mean, name_list
+from hybridsim.core.messages import name_list, spelling_suggestion
 from hybridsim.io.attributes import Reader
 from hybridsim.io.urdf.read_elements import Joint
 from hybridsim.io.xml import Element
-from hybridsim.model.specs import JointKind, JointSpec
+from hybridsim.model.specs import ONE_DOF_JOINTS, JointKind, JointSpec
 
 RANGE_SLACK = 0.01
 """Fraction of a mimic joint's range by which it may exceed its limits without a warning, for rounding in files."""
-
-_ONE_DOF = (JointKind.REVOLUTE, JointKind.CONTINUOUS, JointKind.PRISMATIC)
 
 
 def resolve_mimics(reader: Reader, joints: Mapping[str, Joint]) -> None:
@@ -45,10 +43,10 @@ def _check_mimic(reader: Reader, joint: Joint, joints: Mapping[str, Joint]) -> b
     if spec.kind is JointKind.FIXED:
         reader.warn(_mimic(joint), "mimic.fixed", f"{where} but is fixed; <mimic> is ignored", "remove the <mimic>")
     elif master is None:
-        fix = did_you_mean(spec.mimic, joints) or f"the joints are {name_list(joints)}"
+        fix = spelling_suggestion(spec.mimic, joints) or f"the joints are {name_list(joints)}"
         reader.report(_mimic(joint), "mimic.unknown", f"{where}, which does not exist", fix)
-    elif spec.kind not in _ONE_DOF or master.spec.kind not in _ONE_DOF:
-        unsupported = joint if spec.kind not in _ONE_DOF else master
+    elif spec.kind not in ONE_DOF_JOINTS or master.spec.kind not in ONE_DOF_JOINTS:
+        unsupported = joint if spec.kind not in ONE_DOF_JOINTS else master
         message = f"{where}, but joint {unsupported.name!r} is {unsupported.spec.kind}"
         fix = "only revolute, continuous and prismatic joints can mimic each other"
         reader.report(_mimic(joint), "mimic.kind", message, fix)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from hybridsim.core.messages import did_you_mean, pluralize
+from hybridsim.core.messages import pluralize, spelling_suggestion
 from hybridsim.io.attributes import Reader
 from hybridsim.io.urdf.read_elements import Joint, Link
 from hybridsim.io.xml import Element
@@ -35,7 +35,7 @@ def build_tree(reader: Reader, robot: Element, links: dict[str, Link], joints: S
     """
     if WORLD_NAME not in links and any(joint.parent == WORLD_NAME for joint in joints):
         links[WORLD_NAME] = Link(WORLD_NAME, robot)
-    valid = [joint for joint in joints if _has_valid_links(reader, joint, links)]
+    valid = [joint for joint in joints if _check_links(reader, joint, links)]
     parent_joints: dict[str, Joint] = {}
     extra_joints = []
     for joint in valid:
@@ -68,7 +68,8 @@ def build_tree(reader: Reader, robot: Element, links: dict[str, Link], joints: S
     return tree_links
 
 
-def _has_valid_links(reader: Reader, joint: Joint, links: dict[str, Link]) -> bool:
+def _check_links(reader: Reader, joint: Joint, links: dict[str, Link]) -> bool:
+    """Report links of a joint that do not exist or coincide; returns whether both are valid."""
     valid = True
     for end, name in (("parent", joint.parent), ("child", joint.child)):
         if name and name not in links:
@@ -77,7 +78,7 @@ def _has_valid_links(reader: Reader, joint: Joint, links: dict[str, Link]) -> bo
                 child if child is not None else joint.element,
                 "joint.link",
                 f"{end} link {name!r} of joint {joint.name!r} does not exist",
-                did_you_mean(name, links) or f'add <link name="{name}">, or use the name of an existing link',
+                spelling_suggestion(name, links) or f'add <link name="{name}">, or use the name of an existing link',
             )
         valid = valid and name in links
     if valid and joint.parent == joint.child:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from hybridsim.core.messages import name_list
 from hybridsim.io.attributes import Reader
-from hybridsim.io.mesh_extent import min_extent
+from hybridsim.io.mesh_extent import extent_lower_bound
 from hybridsim.io.solids import volume
 from hybridsim.io.urdf.read_elements import Link
 from hybridsim.io.urdf.read_tree import TreeLink
@@ -50,7 +50,7 @@ def _check_meshes(reader: Reader, links: list[Link]) -> None:
     for link in links:
         for geom in link.shapes:
             if geom.shape is Shape.MESH and geom.mesh_file:
-                extent = min_extent(geom.mesh_file, geom.size)
+                extent = extent_lower_bound(geom.mesh_file, geom.size)
                 if extent > MAX_PLAUSIBLE_DISTANCE:
                     large.append((link, extent))
     if large:

@@ -50,7 +50,7 @@ def read_urdf(path: str | Path, robot: Element, options: LoadOptions) -> tuple[M
     Args:
         path: the URDF file; mesh paths are relative to it.
         robot: root element of the file.
-        options: load options; the caller applies `merge` and `lenient`.
+        options: load options; the caller applies `merge` and `tolerate`.
 
     Raises:
         ModelError: the file is too large or contains unexpanded xacro.
@@ -60,12 +60,12 @@ def read_urdf(path: str | Path, robot: Element, options: LoadOptions) -> tuple[M
 
     @cache  # meshes are often shared between links
     def resolve(uri: str) -> Path | Problem:
-        return resolve_uri(uri, path, options.packages, options.allowed)
+        return resolve_uri(uri, path, options.packages, options.allowed_folders)
 
-    links = index_by_name(reader, [read_link(reader, element) for element in robot.all("link")], "link")
+    links = index_by_name(reader, [read_link(reader, element) for element in robot.children_with_tag("link")], "link")
     for link in links.values():
         link.shapes = read_shapes(reader, link.element, link.name, resolve)
-    joints = [read_joint(reader, element) for element in robot.all("joint")]
+    joints = [read_joint(reader, element) for element in robot.children_with_tag("joint")]
     by_name = index_by_name(reader, joints, "joint")
     resolve_mimics(reader, by_name)
     tree_links = build_tree(reader, robot, links, joints)
@@ -83,7 +83,10 @@ def read_urdf(path: str | Path, robot: Element, options: LoadOptions) -> tuple[M
 
 
 def _check_root(reader: Reader, robot: Element) -> None:
-    if sum(1 for _ in robot.all("link")) > MAX_LINKS or sum(1 for _ in robot.all("joint")) > MAX_LINKS:
+    if (
+        sum(1 for _ in robot.children_with_tag("link")) > MAX_LINKS
+        or sum(1 for _ in robot.children_with_tag("joint")) > MAX_LINKS
+    ):
         message = f"the robot has more than {MAX_LINKS} links or joints"
         raise ModelError([Problem(message, "split the model", robot.file, robot.line, code="urdf.size")])
     reject_xacro(robot)
@@ -145,7 +148,7 @@ def _check_mobility(reader: Reader, robot: Element, spec: ModelSpec, options: Lo
         reader.report(robot, "tree.empty", f"robot {spec.name!r} has no link besides the world", "add a <link>")
         return
     fix = "add a joint that is not fixed"
-    rooted_in_world = spec.bodies[0].joint.name in {element.get("name") for element in robot.all("joint")}
+    rooted_in_world = spec.bodies[0].joint.name in {element.get("name") for element in robot.children_with_tag("joint")}
     if options.base == "fixed" and not rooted_in_world:
         fix = f"load the file with {option_hint('base', 'free')} for a free-floating base, or {fix}"
     reader.report(robot, "tree.static", f"robot {spec.name!r} has no movable joint", fix)
@@ -163,10 +166,10 @@ def _remaining_problems(
     skipped = {"name.duplicate", "tree.static"} | ({p.code for p in reported} & {"units.length"})
     remaining = []
     for problem in model_problems(spec) if spec.bodies else ():
-        about_mass = problem.code in ("mass.zero_with_inertia", "mass.nothing_carried", "joint.singular")
+        about_mass = problem.code in ("mass.zero_with_inertia", "mass.massless_subtree", "joint.singular")
         if problem.code in skipped or (about_mass and problem.element in without_inertia):
             continue
-        if problem.code in ("mass.nothing_carried", "joint.singular"):
+        if problem.code in ("mass.massless_subtree", "joint.singular"):
             problem = _with_inertia_fix(problem, links[problem.element], policy)
         remaining.append(_at_element(problem, joints))
     return remaining
@@ -175,7 +178,7 @@ def _remaining_problems(
 def _with_inertia_fix(problem: Problem, link: Link, policy: InertiaPolicy) -> Problem:
     """A problem of a link without inertia, in URDF terms, with a fix."""
     inertial = link.inertial
-    if inertial is None and problem.code == "mass.nothing_carried":
+    if inertial is None and problem.code == "mass.massless_subtree":
         message = f"link {link.name!r} has no <inertial>, and its descendants are massless"
         return replace(problem, code="inertial.missing", message=message, fix=f"add an <inertial>, or {FROM_GEOMETRY}")
     is_missing = inertial is None or inertial.mass == 0.0 or not inertial.inertia.any()

@@ -1,7 +1,7 @@
 """URDF writer.
 
-A URDF joint rotates its link about the link's origin. A body that rotates about another anchor is written with its link
-frame at the anchor; its own frame becomes a massless link fixed to it.
+A URDF joint rotates its link about the link's origin. A body whose joint has its anchor away from the body's origin is
+written with its link frame at the anchor; its own frame becomes a massless link fixed to it.
 """
 
 from dataclasses import replace
@@ -13,15 +13,24 @@ import numpy as np
 from hybridsim.core.errors import ModelError
 from hybridsim.io.attributes import MAX_NUMBER
 from hybridsim.io.load_options import option_hint
-from hybridsim.io.model_to_spec import SCALAR_JOINTS, SHAPE_NAMES, has_direct_actuators, inconsistent_inertials, spec_of
+from hybridsim.io.model_to_spec import SHAPE_NAMES, has_default_actuators, inconsistent_inertials, spec_of
 from hybridsim.io.urdf.read_contact import FIELDS
 from hybridsim.io.urdf.read_elements import roll_pitch_yaw
 from hybridsim.io.urdf.read_lint import INERTIA_ENTRIES
-from hybridsim.io.write_document import Names, Notes, XmlElement, add_element, mesh_reference, write_document
+from hybridsim.io.write_document import Notes, UniqueNames, XmlElement, add_element, mesh_reference, write_document
 from hybridsim.model.geometry import DEFAULT_FRICTION, DEFAULT_RECOVERY_TIME, DEFAULT_SOFTNESS, UNSPECIFIED, Shape
 from hybridsim.model.inertial import Inertial
 from hybridsim.model.model import Model
-from hybridsim.model.specs import WORLD_NAME, BodySpec, FrameSpec, GeomSpec, JointKind, JointSpec, ModelSpec
+from hybridsim.model.specs import (
+    ONE_DOF_JOINTS,
+    WORLD_NAME,
+    BodySpec,
+    FrameSpec,
+    GeomSpec,
+    JointKind,
+    JointSpec,
+    ModelSpec,
+)
 from hybridsim.spatial.transform import Pose
 
 FREE_ROOT_JOINT = "root"
@@ -51,7 +60,8 @@ def write_urdf(model: Model, out: str | Path) -> list[str]:
         Notes on everything that URDF does not support or represents differently, with the names of the elements.
 
     Raises:
-        ModelError: the model has invalid values, or the file cannot be written.
+        ModelError: the model has invalid values.
+        FileError: the file cannot be written.
     """
     notes = Notes()
     spec = spec_of(model, notes)
@@ -62,14 +72,15 @@ def write_urdf(model: Model, out: str | Path) -> list[str]:
 
 
 def _check_inertials(spec: ModelSpec, notes: Notes) -> None:
-    """Reject masses that no reader accepts, and note inertias that are accepted with `lenient` only."""
+    """Reject masses that no reader accepts, and note inertias that are accepted with `tolerate` only."""
     invalid = inconsistent_inertials(spec)
     errors = [problem for _, problem in invalid if not problem.code.startswith("inertia.")]
     if errors:
         raise ModelError(errors)
     for body, problem in invalid:
-        option = option_hint("lenient", [problem.code])
-        notes.add(f"physically inconsistent inertias are written unchanged; load the file with {option}", body.name)
+        option = option_hint("tolerate", [problem.code])
+        remedy = f"load the file with {option}"
+        notes.add("physically inconsistent inertias are written unchanged", body.name, remark=remedy)
 
 
 def _with_links_at_anchors(spec: ModelSpec, notes: Notes) -> ModelSpec:
@@ -79,7 +90,7 @@ def _with_links_at_anchors(spec: ModelSpec, notes: Notes) -> ModelSpec:
         rotates = body.joint.kind in (JointKind.REVOLUTE, JointKind.SPHERICAL)
         shifts[body.name] = np.asarray(body.joint.anchor) if rotates else np.zeros(3)
     bodies, frames = [], []
-    names = Names(notes, [*shifts, *(frame.name for frame in spec.frames)])
+    names = UniqueNames(notes, [*shifts, *(frame.name for frame in spec.frames)])
     for body in spec.bodies:
         shift, inertial = shifts[body.name], body.inertial
         X_PJ = body.placement
@@ -92,7 +103,7 @@ def _with_links_at_anchors(spec: ModelSpec, notes: Notes) -> ModelSpec:
             frame = FrameSpec(names.make_unique(f"{body.name}_frame"), body.name)
             frames.append(frame)
             notes.add(
-                "link frames are moved to the joint axis; the original frames become fixed links",
+                "link frames are moved to the joint anchor; the original frames become links fixed to them",
                 frame.name,
             )
     geoms = [replace(part, placement=_shifted_placement(part, shifts)) for part in spec.geoms]
@@ -113,10 +124,10 @@ def _note_unsupported(spec: ModelSpec, notes: Notes) -> None:
             notes.add("URDF does not support joint springs", joint.name)
         if joint.kind is JointKind.SPHERICAL:
             notes.add("spherical joints are an extension of URDF that other programs may reject", joint.name)
-    if not has_direct_actuators(spec):
+    if not has_default_actuators(spec):
         names = [actuator.name for actuator in spec.actuators]
-        reason = "URDF does not support actuators; every joint is read back with a direct torque or force"
-        notes.add(reason, *names)
+        remark = "every independent joint with one degree of freedom is read back with a torque actuator"
+        notes.add("URDF does not support actuators", *names, remark=remark)
     for geom in spec.geoms:
         if geom.shape in SHAPE_NAMES:
             notes.add(f"{SHAPE_NAMES[geom.shape]} are omitted, since URDF does not support them", geom.name)
@@ -150,7 +161,7 @@ def _note_unsupported(spec: ModelSpec, notes: Notes) -> None:
 class _UrdfWriter:
     def __init__(self, spec: ModelSpec, out: Path, notes: Notes):
         self.spec, self.out, self.notes = spec, out, notes
-        self.joint_names = Names(notes, (body.joint.name for body in spec.bodies))
+        self.joint_names = UniqueNames(notes, (body.joint.name for body in spec.bodies))
 
     def root(self) -> XmlElement:
         """Root element of the file."""
@@ -171,7 +182,8 @@ class _UrdfWriter:
         return robot
 
     def _note_free_root(self, body: BodySpec) -> None:
-        self.notes.add(f"the root link has no joint; load the file with {option_hint('base', 'free')}", body.name)
+        remedy = f"load the file with {option_hint('base', 'free')}"
+        self.notes.add("the root link has no joint", body.name, remark=remedy)
         joint = body.joint.name
         if joint != FREE_ROOT_JOINT:
             self.notes.add(f"the free joint is read back as {FREE_ROOT_JOINT!r}", joint)
@@ -193,7 +205,7 @@ class _UrdfWriter:
         add_element(element, "parent", link=body.parent)
         add_element(element, "child", link=body.name)
         _add_origin(element, body.placement)
-        if joint.kind in SCALAR_JOINTS:
+        if joint.kind in ONE_DOF_JOINTS:
             add_element(element, "axis", xyz=joint.axis)
         if kind in ("revolute", "prismatic") or np.isfinite(joint.effort_limit):
             _add_limit(element, joint, has_range=kind in ("revolute", "prismatic"))
@@ -204,7 +216,7 @@ class _UrdfWriter:
             add_element(element, "mimic", joint=joint.mimic, multiplier=ratio, offset=offset)
 
     def _add_frames(self, robot: XmlElement, links: dict[str, XmlElement]) -> None:
-        names = Names(self.notes, [WORLD_NAME, *links])
+        names = UniqueNames(self.notes, [WORLD_NAME, *links])
         for frame in self.spec.frames:
             if frame.body not in links:
                 self.notes.add("frames of the world are omitted, since the file has no world link", frame.name)
@@ -217,7 +229,7 @@ class _UrdfWriter:
             _add_origin(joint, frame.placement)
 
     def _add_shapes(self, links: dict[str, XmlElement]) -> None:
-        names = Names(self.notes)
+        names = UniqueNames(self.notes)
         for geom in self.spec.geoms:
             if geom.body not in links:
                 self.notes.add("shapes of the world are omitted, since the file has no world link", geom.name)
@@ -254,7 +266,7 @@ class _UrdfWriter:
 
 
 def _free_root(spec: ModelSpec) -> BodySpec | None:
-    """The body that can be a root link without joint: the only root body, on a free joint with default parameters."""
+    """The body that can be a root link without a joint: the only root body, on a free joint with default parameters."""
     roots = [body for body in spec.bodies if body.parent == WORLD_NAME]
     body, joint = roots[0], roots[0].joint
     has_placement = np.any(body.placement.p) or not np.array_equal(body.placement.R, np.eye(3))

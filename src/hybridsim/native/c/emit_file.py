@@ -35,7 +35,7 @@ HELPERS = {
     "from_bits": "static inline double $from_bits(uint64_t n) { double x; memcpy(&x, &n, sizeof x); return x; }",
     "signed": "static inline int64_t $signed(uint64_t n) { int64_t s; memcpy(&s, &n, sizeof s); return s; }",
     # volatile, because gcc 12 omits the rounding when it vectorises two adjacent conversions to float and back
-    "single": "static inline double $single(double x) { volatile float single = (float)x; return (double)single; }",
+    "float32": "static inline double $float32(double x) { volatile float y = (float)x; return (double)y; }",
     "shl": "static inline uint64_t $shl(uint64_t n, uint64_t k) { return k < 64 ? n << k : 0; }",
     "lshr": "static inline uint64_t $lshr(uint64_t n, uint64_t k) { return k < 64 ? n >> k : 0; }",
     "ashr": """\

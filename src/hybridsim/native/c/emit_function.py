@@ -5,7 +5,7 @@ defined) and `int` (booleans). The only loops are those over arrays (`emit_loops
 arguments and the stack.
 
 A compiler takes much longer for one large function than for several small ones, so a large graph becomes several
-blocks. Values spilled between them lie in an array on the stack of the function that calls them.
+blocks. Values that one block computes and another reads are spilled to an array on the stack of the calling function.
 """
 
 import math
@@ -20,12 +20,12 @@ from hybridsim.native.c.literal import literal
 from hybridsim.native.graph.arrays import ArrayInput, OuterProduct
 from hybridsim.native.graph.graph import ARRAY, BOOL, FLOAT, INT, Graph
 from hybridsim.native.graph.partition import Outputs
-from hybridsim.native.graph.schedule import deepest_first
+from hybridsim.native.graph.schedule import depth_first_schedule
 
 MAX_BLOCK_OPERATIONS = 250
 """Operations in one C function: a quadruped in one function takes gcc three times as long, for no faster code."""
-WORKSPACE = "w"
-"""Name of the array of values spilled between blocks."""
+SCRATCH = "scratch"
+"""Name of the array that holds arrays, and values spilled between blocks."""
 NOINLINE_MACRO = "NOINLINE"
 """Suffix of the macro that keeps compilers from inlining the blocks."""
 
@@ -48,8 +48,8 @@ class CFunction:
     prototype: str
     """Its declaration, valid in C and C++."""
     text: str
-    work_cells: int
-    """Working memory on its stack [doubles]."""
+    scratch_cells: int
+    """Cells of scratch memory on its stack, eight bytes each."""
     helpers: frozenset[str]
     """Helper functions that it calls, see `emit_file.py`."""
 
@@ -83,31 +83,32 @@ class _Function:
     def __init__(self, prefix: str, name: str, graph: Graph, locations: Mapping[str, SlotLocation]):
         self.prefix, self.name, self.graph, self.locations = prefix, name, graph, locations
         self.cells: dict[int, int] = {}
-        """First element in the workspace of each array and spilled value."""
+        """First element in scratch memory of each array and spilled value."""
         self.helpers: set[str] = set()
 
     def emit(self, outputs: Outputs, arguments: dict[str, str]) -> CFunction:
-        partition, block_of = _partition(self.graph, outputs)
-        self.cells, work = _workspace_cells(self.graph, partition, block_of)
-        writes: list[Outputs] = [{} for _ in partition]
+        blocks, block_of = _blocks(self.graph, outputs)
+        self.cells, scratch_cells = _scratch_cells(self.graph, blocks, block_of)
+        writes: list[Outputs] = [{} for _ in blocks]
         for target, node in outputs.items():
-            writes[block_of.get(node, len(partition) - 1 if self.graph.kinds[node] == ARRAY else 0)][target] = node
-        blocks = [CodeBlock(self, nodes, results) for nodes, results in zip(partition, writes, strict=True)]
-        used = set().union(*(block.used for block in blocks))
+            writes[block_of.get(node, len(blocks) - 1 if self.graph.kinds[node] == ARRAY else 0)][target] = node
+        code_blocks = [CodeBlock(self, nodes, results) for nodes, results in zip(blocks, writes, strict=True)]
+        used = set().union(*(block.used for block in code_blocks))
         lines = [f"(void){argument};" for argument in arguments if argument not in used]
-        lines += [f"double {WORKSPACE}[{work}];"] if work else []
+        lines += [f"double {SCRATCH}[{scratch_cells}];"] if scratch_cells else []
         texts = []
-        if len(blocks) == 1:
-            lines += blocks[0].lines
+        if len(code_blocks) == 1:
+            lines += code_blocks[0].lines
         else:
-            for k, block in enumerate(blocks):
-                passed = {a: kind for a, kind in (arguments | {WORKSPACE: block.work_type}).items() if a in block.used}
+            for k, block in enumerate(code_blocks):
+                types = arguments | {SCRATCH: block.scratch_type}
+                passed = {a: type_ for a, type_ in types.items() if a in block.used}
                 signature = _signature(f"{self.name}_{k}", passed, "restrict ")
                 texts.append(_definition(f"static {self.prefix.upper()}_{NOINLINE_MACRO} {signature}", block.lines))
                 lines.append(f"{self.name}_{k}({', '.join(passed)});")
         texts.append(_definition(_signature(self.name, arguments, "restrict "), lines))
         prototype = f"{_signature(self.name, arguments)};"
-        return CFunction(prototype, "\n".join(texts), work, frozenset(self.helpers))
+        return CFunction(prototype, "\n".join(texts), scratch_cells, frozenset(self.helpers))
 
 
 class CodeBlock:
@@ -118,21 +119,21 @@ class CodeBlock:
         self.lines: list[str] = []
         self.used: set[str] = set()
         """Arguments that it reads or writes."""
-        self.work_type = "const double *"
-        """Type of the workspace argument."""
+        self.scratch_type = "const double *"
+        """Type of the scratch argument."""
         self.names: dict[int, str] = {}
         """Name of each value that is computed in the block."""
         for node in nodes:
             if self.graph.kinds[node] == ARRAY:
-                self.work_type = "double *"
+                self.scratch_type = "double *"
                 self.lines += array_lines(self, node)
                 continue
             name = f"v{len(self.names)}"
             line, self.names[node] = self.operation(self.graph, node, self.operand, name)
             self.lines.append(line)
             if node in function.cells:
-                self.work_type = "double *"
-                self._store(self._element(WORKSPACE, function.cells[node]), node)
+                self.scratch_type = "double *"
+                self._store(self._element(SCRATCH, function.cells[node]), node)
         for (slot, index), node in writes.items():
             location = function.locations[slot]
             first = location.first + index
@@ -160,7 +161,7 @@ class CodeBlock:
             location = self.function.locations[spec.slot]
             argument, first = location.argument, location.first + spec.offset
         else:
-            argument, first = WORKSPACE, self.function.cells[array]
+            argument, first = SCRATCH, self.function.cells[array]
         self.used.add(argument)
         return _elements(argument, first)
 
@@ -176,9 +177,9 @@ class CodeBlock:
             location = function.locations[slot]
             element = self._element(location.argument, location.first + index)
         elif graph.ops[node] == "extract":
-            element = self._element(WORKSPACE, function.cells[graph.args[node][0]] + graph.data[node])
+            element = self._element(SCRATCH, function.cells[graph.args[node][0]] + graph.data[node])
         else:
-            element = self._element(WORKSPACE, function.cells[node])
+            element = self._element(SCRATCH, function.cells[node])
         return self.read(element, graph.kinds[node])
 
     def read(self, element: str, kind: str) -> str:
@@ -211,7 +212,7 @@ class CodeBlock:
 _OPERATIONS = {
     "add": "{} + {}", "sub": "{} - {}", "mul": "{} * {}", "div": "{} / {}", "neg": "-{}", "fma": "fma({}, {}, {})",
     "sqrt": "sqrt({})", "abs": "fabs({})", "floor": "floor({})", "ceil": "ceil({})", "rint": "rint({})",
-    "trunc": "trunc({})", "single": "$single({})", "select": "{} ? {} : {}",
+    "trunc": "trunc({})", "float32": "$float32({})", "select": "{} ? {} : {}",
     "lt": "{} < {}", "le": "{} <= {}", "eq": "{} == {}", "ne": "{} != {}",
     "and": "{} & {}", "or": "{} | {}", "xor": "{} ^ {}", "not": "!{}",
     "iadd": "{} + {}", "isub": "{} - {}", "imul": "{} * {}", "iand": "{} & {}", "ior": "{} | {}", "ixor": "{} ^ {}",
@@ -233,12 +234,12 @@ def _elements(argument: str, first: int) -> Callable[[str], str]:
     return lambda i: f"{argument}[{first} + {i}]"
 
 
-def _partition(graph: Graph, outputs: Outputs) -> tuple[list[list[int]], dict[int, int]]:
-    """Partition of the operations into blocks, and the block of each."""
-    used = {a for node in graph.live(outputs.values()) for a in graph.args[node]}
+def _blocks(graph: Graph, outputs: Outputs) -> tuple[list[list[int]], dict[int, int]]:
+    """Partition of the operations into blocks of bounded size, and the block of each."""
+    used = {a for node in graph.live_nodes(outputs.values()) for a in graph.args[node]}
     order = [
         node
-        for node in deepest_first(graph, outputs.values())
+        for node in depth_first_schedule(graph, outputs.values())
         if graph.ops[node] not in _LEAVES
         and not isinstance(graph.data[node], ArrayInput)
         # an outer product that is only an output is computed where it is written
@@ -246,20 +247,20 @@ def _partition(graph: Graph, outputs: Outputs) -> tuple[list[list[int]], dict[in
     ]
     count = max(math.ceil(len(order) / MAX_BLOCK_OPERATIONS), 1)
     size = max(math.ceil(len(order) / count), 1)
-    partition = [order[k * size : (k + 1) * size] for k in range(count)]
-    return partition, {node: k for k, nodes in enumerate(partition) for node in nodes}
+    blocks = [order[k * size : (k + 1) * size] for k in range(count)]
+    return blocks, {node: k for k, nodes in enumerate(blocks) for node in nodes}
 
 
-def _workspace_cells(graph: Graph, partition: list[list[int]], block_of: dict[int, int]) -> tuple[dict[int, int], int]:
-    """Workspace cells of arrays and spilled values, reused after the last use of a value, and their total."""
+def _scratch_cells(graph: Graph, blocks: list[list[int]], block_of: dict[int, int]) -> tuple[dict[int, int], int]:
+    """Scratch cells of arrays and spilled values, reused after the last use of a value, and their total."""
     last_use: dict[int, int] = {}
-    for k, nodes in enumerate(partition):
+    for k, nodes in enumerate(blocks):
         last_use.update({a: k for node in nodes for a in graph.args[node] if block_of.get(a, k) != k})
-    expiring: list[list[int]] = [[] for _ in partition]
+    expiring: list[list[int]] = [[] for _ in blocks]
     cells: dict[int, int] = {}
     free: list[int] = []
     total = 0
-    for k, nodes in enumerate(partition):
+    for k, nodes in enumerate(blocks):
         for node in nodes:
             if graph.kinds[node] == ARRAY:
                 cells[node] = total
@@ -275,7 +276,7 @@ def _workspace_cells(graph: Graph, partition: list[list[int]], block_of: dict[in
 
 
 def _signature(name: str, arguments: Mapping[str, str], qualifier: str = "") -> str:
-    text = f"void {name}({', '.join(f'{kind}{qualifier}{a}' for a, kind in arguments.items()) or 'void'})"
+    text = f"void {name}({', '.join(f'{type_}{qualifier}{a}' for a, type_ in arguments.items()) or 'void'})"
     return textwrap.fill(text, 110, subsequent_indent="    ")
 
 

@@ -7,7 +7,7 @@ from hybridsim.core.errors import UnsupportedPrimitive
 from hybridsim.native.c.literal import literal
 from hybridsim.native.graph.arrays import ElementwiseMap, MatrixVectorProduct, OuterProduct, Stack
 from hybridsim.native.graph.graph import ARRAY
-from hybridsim.native.graph.schedule import deepest_first
+from hybridsim.native.graph.schedule import depth_first_schedule
 
 if TYPE_CHECKING:
     from hybridsim.native.c.emit_function import CodeBlock
@@ -22,7 +22,7 @@ def array_lines(block: "CodeBlock", node: int, target: Element | None = None) ->
     Args:
         block: block of code that contains them.
         node: the array.
-        target: destination of its elements; by default its location in the workspace.
+        target: destination of its elements; by default its location in scratch memory.
     """
     graph = block.graph
     spec, args = graph.data[node], graph.args[node]
@@ -57,7 +57,7 @@ def _map_body(block: "CodeBlock", node: int, to: Element) -> list[str]:
     spec, args = graph.data[node], graph.args[node]
     body, lines = spec.body, []
     names: dict[int, str] = {}
-    for n in deepest_first(body, [spec.result]):
+    for n in depth_first_schedule(body, [spec.result]):
         if n in body.constants:
             names[n] = literal(body.constants[n])
         elif body.ops[n] == "input":

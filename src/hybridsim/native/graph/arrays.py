@@ -1,9 +1,9 @@
 """Array nodes: layers of large networks and long loops, which a kernel computes by loops instead of unrolled code.
 
-An array is a single node of kind `ARRAY`, whose data specify its computation: an input slot, a stack of scalars, an
-elementwise map, a matrix-vector product, an outer product or a loop. During lowering, elements of arrays have ids of
-their own among the node ids (`element_ids`), so that reshapes, slices and transposes apply to them as to any node;
-rules without support for arrays extract the elements as scalars (`scalarize`).
+An array node is a single node of kind `ARRAY`, whose data specify its computation: an input slot, a stack of scalars,
+an elementwise map, a matrix-vector product, an outer product or a loop. During lowering, elements of array nodes have
+ids of their own among the node ids (`element_ids`), so that reshapes, slices and transposes apply to them as to any
+node; rules without support for array nodes extract the elements as scalars (`scalarize`).
 """
 
 from dataclasses import dataclass, replace
@@ -198,8 +198,8 @@ def element_node(graph: Graph, array: int, index: int, kind: str | None = None) 
     return graph.node("extract", array, data=index, kind=spec.kind_at(index) if isinstance(spec, Loop) else spec.kind)
 
 
-def as_array(graph: Graph, nodes: np.ndarray) -> int:
-    """The array whose elements are these nodes, in order."""
+def array_node_of(graph: Graph, nodes: np.ndarray) -> int:
+    """The array node whose elements are these nodes, in order."""
     flat = nodes.ravel()
     common = _common_array(flat)
     if common is not None:
@@ -245,7 +245,7 @@ def contiguous_view(graph: Graph, nodes: np.ndarray) -> tuple[int, int] | None:
 def array_node(
     graph: Graph, spec: "ArrayInput | Stack | ElementwiseMap | MatrixVectorProduct | OuterProduct | Loop", *args: int
 ) -> int:
-    """Node of an array."""
+    """The array node with a specification and operands."""
     return graph.node("array", *args, data=spec, kind=ARRAY)
 
 

@@ -24,7 +24,7 @@ Q = (
     2.7626339881948744e-07,
     2.5059482033563228e-08,
 )
-"""(eʳ − 1 − r)/r² on |r| ≤ ln2/2; relative error of eʳ − 1 2⁻⁵⁵."""
+"""(eʳ − 1 − r)/r² on |r| ≤ ln2/2; the relative error of eʳ − 1 is 2⁻⁵⁵."""
 
 
 Q_TWICE_R = tuple(2.0 ** (k + 1) * q for k, q in enumerate(Q))
@@ -33,19 +33,19 @@ Q_TWICE_R = tuple(2.0 ** (k + 1) * q for k, q in enumerate(Q))
 
 def exp(x: Expr) -> Expr:
     """eˣ."""
-    return _exp(x.at_least(-1000.0).at_most(1000.0))
+    return _exp(x.max(-1000.0).min(1000.0))
 
 
 def exp2(x: Expr) -> Expr:
     """2ˣ."""
-    x = x.at_least(-1500.0).at_most(1500.0)
+    x = x.max(-1500.0).min(1500.0)
     magic_sum = x + (ROUND_MAGIC + _TWICE_BIAS)
     return _scale_by_power_of_two(_expm1((x - (magic_sum - (ROUND_MAGIC + _TWICE_BIAS))) * LN2), magic_sum)
 
 
 def expm1(x: Expr) -> Expr:
     """eˣ − 1."""
-    _, high, low, r, magic_sum = _reduce_range(x.at_least(-40.0).at_most(710.0), 1022.0)
+    _, high, low, r, magic_sum = _reduce_range(x.max(-40.0).min(710.0), 1022.0)
     half_scale = magic_sum.power_of_two
     half = mad(half_scale, mad(r * r, polynomial(r, Q), low), mad(half_scale, high, half_scale - 0.5))
     # expm1(x) = x for tiny x, which also preserves the sign of zero
@@ -57,7 +57,7 @@ def tanh(x: Expr) -> Expr:
 
     A formula accurate to 1 ulp takes twice as many operations, and networks evaluate tanh often.
     """
-    magnitude = abs(x).at_most(20.0)
+    magnitude = abs(x).min(20.0)
     magic_sum = mad(magnitude, 2.0 * LOG2_E, ROUND_MAGIC + 1023.0)
     scale = magic_sum.power_of_two
     r = mad(magic_sum - (ROUND_MAGIC + 1023.0), -0.5 * LN2, magnitude)
@@ -67,7 +67,7 @@ def tanh(x: Expr) -> Expr:
 
 def logistic(x: Expr) -> Expr:
     """1/(1 + e⁻ˣ): with z = exp(−|x|) and w = z/(1 + z) this is 1 − w for positive x and z − z·w for negative x."""
-    z = _exp((-abs(x)).at_least(-1000.0))
+    z = _exp((-abs(x)).max(-1000.0))
     offset = where(x < 0.0, z, 1.0)
     return mad(-offset, z / (1.0 + z), offset)
 
@@ -138,9 +138,9 @@ def _hyperbolic_parts(x: Expr) -> tuple[Expr, Expr, Expr, Expr, Expr, Expr]:
 
     Returns `high` (r up to rounding), sinh r − high, cosh r − 1, 2ᵏ⁻², 2 + 2·4⁻ᵏ and 2 − 2·4⁻ᵏ.
     """
-    k, high, low, r, magic_sum = _reduce_range(abs(x).at_most(710.5), 1021.0)
+    k, high, low, r, magic_sum = _reduce_range(abs(x).min(710.5), 1021.0)
     # beyond k = 64, exp(−|x|) is negligible relative to exp(|x|)
-    q = mad(k.at_most(64.0), -2.0, ROUND_MAGIC + 1023.0).power_of_two
+    q = mad(k.min(64.0), -2.0, ROUND_MAGIC + 1023.0).power_of_two
     z = r * r
     sinh_tail = mad(r * z, polynomial(z, Q[1::2]), low)
     cosh_tail = z * polynomial(z, Q[::2])

@@ -2,7 +2,7 @@
 
 Every operation is one or two SIMD instructions for any number of lanes. Others are deliberately omitted: AVX2 has no
 conversions of int64, so floats are rounded to integers by adding `ROUND_MAGIC`, and the integers are read from the bits
-of the sum; and of the arithmetic shifts of int64 it has only that by 63, as a comparison with zero.
+of the sum; and no arithmetic right shift of int64 except that by 63, which is a comparison with zero.
 """
 
 import struct
@@ -23,19 +23,19 @@ def bit_pattern(x: float) -> int:
 
 
 class Expr:
-    """A graph node with arithmetic operators; `fused` tells whether `mad` is rounded once."""
+    """A graph node with arithmetic operators; `fma` tells whether `mad` is rounded once."""
 
-    __slots__ = ("fused", "graph", "node")
+    __slots__ = ("fma", "graph", "node")
 
-    def __init__(self, graph: Graph, node: int, fused: bool):
-        self.graph, self.node, self.fused = graph, node, fused
+    def __init__(self, graph: Graph, node: int, fma: bool):
+        self.graph, self.node, self.fma = graph, node, fma
 
-    def like(self, node: int) -> Self:
+    def with_node(self, node: int) -> Self:
         """Another node of the same graph."""
-        return type(self)(self.graph, node, self.fused)
+        return type(self)(self.graph, node, self.fma)
 
     def constant(self, value: float | int | bool) -> Self:
-        return self.like(self.graph.constant(value))
+        return self.with_node(self.graph.constant(value))
 
     def operand(self, other: "Expr | float") -> int:
         return other.node if isinstance(other, Expr) else self.graph.constant(other)
@@ -43,7 +43,7 @@ class Expr:
     def _op(self, float_op, int_op: str, a: "Expr | float", b: "Expr | float") -> Self:
         a, b = self.operand(a), self.operand(b)
         is_integer = self.graph.kinds[self.node] == INT
-        return self.like(self.graph.integer(int_op, a, b) if is_integer else float_op(a, b))
+        return self.with_node(self.graph.integer(int_op, a, b) if is_integer else float_op(a, b))
 
     def __add__(self, other: "Expr | float") -> Self:
         return self._op(self.graph.add, "iadd", self, other)
@@ -61,44 +61,44 @@ class Expr:
     __rmul__ = __mul__
 
     def __truediv__(self, other: "Expr") -> Self:
-        return self.like(self.graph.div(self.node, other.node))
+        return self.with_node(self.graph.div(self.node, other.node))
 
     def __rtruediv__(self, other: float) -> Self:
-        return self.like(self.graph.div(self.operand(other), self.node))
+        return self.with_node(self.graph.div(self.operand(other), self.node))
 
     def __neg__(self) -> Self:
-        return self.like(self.graph.neg(self.node))
+        return self.with_node(self.graph.neg(self.node))
 
     def __abs__(self) -> Self:
-        return self.like(self.graph.abs(self.node))
+        return self.with_node(self.graph.abs(self.node))
 
     def sqrt(self) -> Self:
-        return self.like(self.graph.sqrt(self.node))
+        return self.with_node(self.graph.sqrt(self.node))
 
     def rint(self) -> Self:
-        return self.like(self.graph.round_to_integer("rint", self.node))
+        return self.with_node(self.graph.round_to_integer("rint", self.node))
 
-    def at_least(self, bound: float) -> Self:
+    def max(self, bound: float) -> Self:
         """Maximum of the value and a bound; NaN propagates."""
-        return self.like(self.graph.max(self.node, self.operand(bound)))
+        return self.with_node(self.graph.max(self.node, self.operand(bound)))
 
-    def at_most(self, bound: float) -> Self:
+    def min(self, bound: float) -> Self:
         """Minimum of the value and a bound; NaN propagates."""
-        return self.like(self.graph.min(self.node, self.operand(bound)))
+        return self.with_node(self.graph.min(self.node, self.operand(bound)))
 
     # comparisons and Booleans
 
     def __lt__(self, other: "Expr | float") -> Self:
-        return self.like(self.graph.less(self.node, self.operand(other)))
+        return self.with_node(self.graph.less(self.node, self.operand(other)))
 
     def __gt__(self, other: "Expr | float") -> Self:
-        return self.like(self.graph.less(self.operand(other), self.node))
+        return self.with_node(self.graph.less(self.operand(other), self.node))
 
     def equals(self, other: "Expr | float") -> Self:
-        return self.like(self.graph.equal(self.node, self.operand(other)))
+        return self.with_node(self.graph.equal(self.node, self.operand(other)))
 
     def __invert__(self) -> Self:
-        return self.like(self.graph.invert(self.node))
+        return self.with_node(self.graph.invert(self.node))
 
     def __and__(self, other: "Expr | int") -> Self:
         return self._logic("and", "iand", other)
@@ -112,32 +112,32 @@ class Expr:
     def _logic(self, bool_op: str, int_op: str, other: "Expr | int") -> Self:
         b = self.operand(other)
         if self.graph.kinds[self.node] == BOOL:
-            return self.like(self.graph.logic(bool_op, self.node, b))
-        return self.like(self.graph.integer(int_op, self.node, b))
+            return self.with_node(self.graph.logic(bool_op, self.node, b))
+        return self.with_node(self.graph.integer(int_op, self.node, b))
 
     # bit patterns
 
     @property
     def bits(self) -> Self:
         """Bit pattern of a float as int64."""
-        return self.like(self.graph.bits(self.node))
+        return self.with_node(self.graph.bits(self.node))
 
     @property
     def as_float(self) -> Self:
         """The float with this bit pattern."""
-        return self.like(self.graph.from_bits(self.node))
+        return self.with_node(self.graph.from_bits(self.node))
 
     def __lshift__(self, count: int) -> Self:
-        return self.like(self.graph.integer("shl", self.node, self.operand(count)))
+        return self.with_node(self.graph.integer("shl", self.node, self.operand(count)))
 
     def __rshift__(self, count: int) -> Self:
         """Logical right shift."""
-        return self.like(self.graph.integer("lshr", self.node, self.operand(count)))
+        return self.with_node(self.graph.integer("lshr", self.node, self.operand(count)))
 
     @property
     def sign_mask(self) -> Self:
         """An integer with all bits equal to the sign bit."""
-        return self.like(self.graph.integer("ashr", self.node, self.operand(63)))
+        return self.with_node(self.graph.integer("ashr", self.node, self.operand(63)))
 
     @property
     def sign_bit(self) -> Self:
@@ -156,13 +156,13 @@ class Expr:
 
 def where(condition: Expr, yes: Expr | float, no: Expr | float) -> Expr:
     """`yes` if the condition holds, else `no`."""
-    return condition.like(condition.graph.select(condition.node, condition.operand(yes), condition.operand(no)))
+    return condition.with_node(condition.graph.select(condition.node, condition.operand(yes), condition.operand(no)))
 
 
 def mad(a: Expr, b: Expr | float, c: Expr | float) -> Expr:
     """a·b + c, rounded once if the target has fused multiply-add."""
-    if a.fused:
-        return a.like(a.graph.fma(a.node, a.operand(b), a.operand(c)))
+    if a.fma:
+        return a.with_node(a.graph.fma(a.node, a.operand(b), a.operand(c)))
     return a * b + c
 
 
@@ -179,7 +179,7 @@ def polynomial(x: Expr, coefficients: Sequence[float]) -> Expr:
 
 def multiply_subtract(a: Expr, b: Expr, c: Expr) -> Expr:
     """a·b − c for c close to a·b, without rounding the product."""
-    if a.fused:
+    if a.fma:
         return mad(a, b, -c)
     (a1, a2), (b1, b2) = _split_mantissa(a), _split_mantissa(b)
     return ((a1 * b1 - c) + a1 * b2 + a2 * b1) + a2 * b2
@@ -199,7 +199,7 @@ def fast_two_sum(a: Expr, b: Expr) -> tuple[Expr, Expr]:
 
 def fast_two_mad(a: Expr, b: Expr, c: Expr) -> tuple[Expr, Expr]:
     """Rounded sum a·b + c and its rounding error; |c| must be at least |a·b|."""
-    if a.fused:
+    if a.fma:
         total = mad(a, b, c)
         return total, mad(a, b, c - total)
     product = a * b

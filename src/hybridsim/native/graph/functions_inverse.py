@@ -21,7 +21,7 @@ ASIN = (
     -0.01625561175646791,
     0.031934178600328864,
 )
-"""(asin t − t)/t³ in t² on |t| ≤ 1/2; error of asin t 2⁻⁵⁵."""
+"""(asin t − t)/t³ in t² on |t| ≤ 1/2; the error of asin t is 2⁻⁵⁵."""
 ATAN = (
     -0.33333333333333065,
     0.1999999999995104,
@@ -44,7 +44,7 @@ ATAN = (
     -0.00015205037134013037,
     1.3214098020637572e-05,
 )
-"""(atan t − t)/t³ in t² on |t| ≤ 1; error of atan t 2⁻⁵⁷."""
+"""(atan t − t)/t³ in t² on |t| ≤ 1; the error of atan t is 2⁻⁵⁷."""
 
 
 def asin(x: Expr) -> Expr:

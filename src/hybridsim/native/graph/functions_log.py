@@ -41,7 +41,7 @@ G = (
     0.059139397007429886,
     -0.02554733955240031,
 )
-"""(f − ln(1 + f))/f² on √½ ≤ 1 + f ≤ √2; error of the logarithm 2⁻⁵⁶."""
+"""(f − ln(1 + f))/f² on √½ ≤ 1 + f ≤ √2; the error of the logarithm is 2⁻⁵⁶."""
 R = (
     0.20000000000001125,
     0.1428571428505107,
@@ -51,7 +51,7 @@ R = (
     0.06628426811316332,
     0.0659800507615231,
 )
-"""(atanh s/s − 1 − z/3)/z² in z = s² on |s| ≤ 0.1716; error of atanh s 2⁻⁶⁶."""
+"""(atanh s/s − 1 − z/3)/z² in z = s² on |s| ≤ 0.1716; the error of atanh s is 2⁻⁶⁶."""
 THIRD, THIRD_LOW = 0.3333333333333333, 1.850371707708594e-17
 
 MIN_NORMAL = 2.0**-1022
@@ -85,10 +85,10 @@ def power(x: Expr, y: Expr) -> Expr:
     magnitude = abs(x)
     high, low = _log_double_double(*_exponent_and_mantissa(magnitude))
     # exponents beyond the bound give the same 0, 1 or ∞ as the bound, whose products stay finite
-    clamped = y.at_least(-(2.0**65)).at_most(2.0**65)
+    clamped = y.max(-(2.0**65)).min(2.0**65)
     product = clamped * high
     low_product = mad(clamped, low, multiply_subtract(clamped, high, product))
-    result = exp_of_sum(product.at_least(-1000.0).at_most(1000.0), where(abs(product) < 1000.0, low_product, 0.0))
+    result = exp_of_sum(product.max(-1000.0).min(1000.0), where(abs(product) < 1000.0, low_product, 0.0))
     is_finite = magnitude < math.inf
     result = where((magnitude > 0.0) & is_finite, result, where((magnitude < 1.0) ^ (y < 0.0), 0.0, math.inf))
     half = y * 0.5
@@ -133,7 +133,7 @@ def _log(minus_e: Expr, f: Expr) -> Expr:
 
 
 def _log_double_double(minus_e: Expr, m: Expr) -> tuple[Expr, Expr]:
-    """e·ln2 + ln m as a double-double with error 2⁻⁶⁵: ln m = 2·atanh s with s = (m − 1)/(m + 1)."""
+    """e·ln2 + ln m as a double-double with an error of 2⁻⁶⁵: ln m = 2·atanh s with s = (m − 1)/(m + 1)."""
     numerator = m - 1.0
     denominator, denominator_low = fast_two_sum(m.constant(1.0), m)
     reciprocal = 1.0 / denominator

@@ -33,7 +33,7 @@ SIN = (
     2.5050734387068012e-08,
     -1.5895433138991056e-10,
 )
-"""(r − sin r)/r³ in r² on |r| ≤ π/4; error of sin r 2⁻⁵⁷."""
+"""(r − sin r)/r³ in r² on |r| ≤ π/4; the error of sin r is 2⁻⁵⁷."""
 COS = (
     0.041666666666666595,
     -0.0013888888888873325,
@@ -42,7 +42,7 @@ COS = (
     2.0875704247358715e-09,
     -1.1358681682203405e-11,
 )
-"""(cos r − 1 + r²/2)/r⁴ in r² on |r| ≤ π/4; error of cos r 2⁻⁶³."""
+"""(cos r − 1 + r²/2)/r⁴ in r² on |r| ≤ π/4; the error of cos r is 2⁻⁶³."""
 
 
 def sin(x: Expr) -> Expr:
@@ -101,7 +101,7 @@ def _reduced_parts(x: Expr) -> tuple[Expr, Expr, Expr, Expr, Expr]:
 
 def _reduce_range(x: Expr, k: Expr) -> tuple[Expr, Expr]:
     """Reduced angle x − k·π/2 as r − low; `low` matters only near multiples of π/2."""
-    if x.fused:
+    if x.fma:
         first, second, third = HALF_PI_FUSED
         return mad(k, -second, mad(k, -first, x)), k * third
     first, second, third, fourth = HALF_PI_PLAIN

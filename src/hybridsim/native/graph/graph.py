@@ -5,8 +5,8 @@ become one node (hash-consing), constants are folded, and algebraic identities r
 of axes and placements.
 
 Rewrites change results by rounding only, with two exceptions. `0·x` and `0/x` are 0 for any x, NaN and infinity
-included, because a zero of a mechanism is structural. And a sum, difference, maximum or minimum that is zero may have
-either sign. Infinities and NaN propagate everywhere else.
+included, because a zero known at compile time is structural: an axis or a placement without that component. And a sum,
+difference, maximum or minimum that is zero may have either sign. Infinities and NaN propagate everywhere else.
 """
 
 import math
@@ -230,7 +230,7 @@ class Graph:
             a, b, x, y = b, a, y, x
         if x is not None and x != x:
             return a
-        # a comparison with NaN is false and selects the last operand, which must be the NaN
+        # comparisons with NaN are false and select b, so NaN in b propagates; NaN in a needs a select unless constant
         chosen = self.select(self.less(b, a) if largest else self.less(a, b), a, b)
         return chosen if x is not None else self.select(self.equal(a, a), chosen, a)
 
@@ -261,7 +261,7 @@ class Graph:
         if a in self.constants:
             a = self.constant(evaluate_function("float32", self.constants[a]))
         elif self.ops[a] not in _EXACT_IN_FLOAT32 or not float32_nodes.issuperset(floats):
-            a = self.node("single", a)
+            a = self.node("float32", a)
         float32_nodes.add(a)
         return a
 
@@ -378,7 +378,7 @@ class Graph:
             nodes = pairs + ([nodes[-1]] if len(nodes) % 2 else [])
         return nodes[0]
 
-    def live(self, outputs: Iterable[int]) -> list[int]:
+    def live_nodes(self, outputs: Iterable[int]) -> list[int]:
         """Nodes that the outputs depend on, in topological order."""
         visited, worklist, args = set(), list(outputs), self.args
         while worklist:
@@ -390,7 +390,7 @@ class Graph:
 
     def op_counts(self, outputs: Iterable[int]) -> Counter:
         """Number of live nodes of each operation."""
-        return Counter(self.ops[node] for node in self.live(outputs))
+        return Counter(self.ops[node] for node in self.live_nodes(outputs))
 
 
 _EXACT_IN_FLOAT32 = {"neg", "abs", "select", "floor", "ceil", "rint", "trunc"}

@@ -18,7 +18,7 @@ def fuse_loops(graph: Graph, outputs: Sequence[int], optimize: Optimize, *, fma:
         optimize: pass applied to loop bodies.
         fma: whether the target has fused multiply-add.
     """
-    order = graph.live(outputs)
+    order = graph.live_nodes(outputs)
     if not any(graph.ops[n] == "array" for n in order):
         return graph, list(outputs)
     fused = _fusible_maps(graph, order, outputs)
@@ -75,7 +75,7 @@ def _fuse_producers(graph: Graph, node: int, fused: set[int]) -> tuple[Elementwi
             return results[array]
         spec, operands = graph.data[array], graph.args[array]
         source, node_map = spec.body, {}
-        for n in source.live([spec.result]):
+        for n in source.live_nodes([spec.result]):
             if n in source.constants:
                 node_map[n] = body.constant(source.constants[n])
             elif source.ops[n] == "input":

@@ -69,7 +69,7 @@ class _ShareReciprocals(_Rewrite):
     """Replace divisions by a common divisor with multiplications by its reciprocal."""
 
     def __init__(self, graph: Graph, outputs: Sequence[int]):
-        live = graph.live(outputs)
+        live = graph.live_nodes(outputs)
         self.divisions = Counter(graph.args[n][1] for n in live if graph.ops[n] == "div")
         for constant in graph.constants:
             # constant divisors that remain are those whose reciprocal over- or underflows
@@ -84,7 +84,7 @@ class _ShareReciprocals(_Rewrite):
 def _rebuild(graph: Graph, outputs: Sequence[int], rewrite: _Rewrite) -> tuple[Graph, list[int]]:
     new = Graph()
     node_map: dict[int, int] = {}
-    for node_id in graph.live(outputs):
+    for node_id in graph.live_nodes(outputs):
         if node_id in graph.constants:
             node_map[node_id] = new.constant(graph.constants[node_id])
         else:

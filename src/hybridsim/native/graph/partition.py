@@ -2,7 +2,7 @@
 
 Nodes that depend on parameters only are loop-invariant and computed once per rollout; nodes independent of cotangents
 can be computed for several time steps at a time, and so on. Each stage becomes a graph of its own; values needed by a
-later stage pass through memory, in a slot named after the stage that computes them.
+later stage pass through memory, in a slot named after the stage that computes them, such as `state_values`.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,8 +15,8 @@ Outputs = dict[tuple[str, int], int]
 """The node stored to each (slot, index)."""
 
 PARAMETERS, STATE, COTANGENT, GRADIENT = range(4)
-"""Stages of nodes that depend on parameters only; on the state; on cotangents; and, where the propagation of
-cotangents is a stage of its own, of the other nodes that depend on cotangents."""
+"""Stages. PARAMETERS: nodes that depend on parameters only; STATE: on the state too; COTANGENT: on cotangents. If
+cotangents are propagated in a stage of their own, GRADIENT has the other nodes that depend on them."""
 TANGENT = COTANGENT
 """Stage of nodes that depend on tangents."""
 STAGE_OF_SLOT = {
@@ -42,14 +42,10 @@ class GraphStage:
     passed_cells: int
     """Number of cells passed to later stages."""
 
-    def reads(self) -> set[str]:
+    def read_slots(self) -> set[str]:
         """Names of the slots read."""
-        slots = (source_slot(self.graph, n) for n in self.graph.live(self.outputs.values()))
+        slots = (source_slot(self.graph, n) for n in self.graph.live_nodes(self.outputs.values()))
         return {slot for slot in slots if slot is not None}
-
-    def writes(self) -> set[str]:
-        """Names of the slots written."""
-        return {slot for slot, _ in self.outputs}
 
 
 def source_slot(graph: Graph, node: int) -> str | None:
@@ -63,7 +59,7 @@ def source_slot(graph: Graph, node: int) -> str | None:
 def assign_stages(graph: Graph, outputs: Outputs) -> dict[int, int]:
     """Stage of every live node: the latest stage among the inputs that it depends on."""
     stages: dict[int, int] = {}
-    for node in graph.live(outputs.values()):
+    for node in graph.live_nodes(outputs.values()):
         slot = source_slot(graph, node)
         if slot is not None:
             stages[node] = STAGE_OF_SLOT[slot]
@@ -146,7 +142,7 @@ def compact_slot(slot: str, *graphs: tuple[Graph, Outputs]) -> tuple[list[int], 
     """Cells of a slot that graphs read, and the graphs remapped to a row of only those cells."""
     cells: set[int] = set()
     for graph, outputs in graphs:
-        for node in graph.live(outputs.values()):
+        for node in graph.live_nodes(outputs.values()):
             if source_slot(graph, node) == slot:
                 data = graph.data[node]
                 cells.update(range(data.offset, data.offset + data.size) if isinstance(data, ArrayInput) else [data[1]])

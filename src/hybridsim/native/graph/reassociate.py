@@ -39,7 +39,7 @@ class SumReassociation:
         self.new = Graph()
         self.zeros = {self.new.constant(0.0), self.new.constant(-0.0)}
         self.depths: list[int] = []
-        self.order = graph.live(outputs)
+        self.order = graph.live_nodes(outputs)
         self.uses: Counter = Counter(outputs)
         for node in self.order:
             self.uses.update(graph.args[node])

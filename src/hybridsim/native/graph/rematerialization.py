@@ -44,9 +44,9 @@ def select_saved_values(
         stages: stage of every live node.
         state: stage of nodes that depend on the state but on no cotangent.
     """
-    available = set(graph.live(step.values()))
+    available = set(graph.live_nodes(step.values()))
     required = set(vjp.values())
-    order = graph.live(vjp.values())
+    order = graph.live_nodes(vjp.values())
     for node in order:
         if stages[node] > state:
             required.update(graph.args[node])
@@ -80,9 +80,10 @@ def _recompute_cost(graph: Graph, node: int) -> int:
     if isinstance(spec, MatrixVectorProduct):
         return spec.size * spec.columns
     if isinstance(spec, ElementwiseMap):
-        return spec.size * sum(_recompute_cost(spec.body, n) for n in spec.body.live([spec.result]))
+        return spec.size * sum(_recompute_cost(spec.body, n) for n in spec.body.live_nodes([spec.result]))
     if isinstance(spec, Loop):
-        return spec.trip_count * sum(_recompute_cost(spec.body, n) for n in spec.body.live(n for _, n in spec.outputs))
+        nodes = spec.body.live_nodes(n for _, n in spec.outputs)
+        return spec.trip_count * sum(_recompute_cost(spec.body, n) for n in nodes)
     return OP_COST.get(graph.ops[node], 1) * cell_count(graph, node)
 
 

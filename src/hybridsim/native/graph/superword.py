@@ -2,11 +2,11 @@
 
 A robot has many joints, each with a sine and a cosine, and identical legs; a network layer applies one activation to
 many units. Where no batch of trajectories fills the lanes of a vector, these operations do: isomorphic nodes form a
-bundle, and so, transitively, do their operands; bundles that save too few instructions are discarded (Larsen &
+superword, and so, transitively, do their operands; superwords that save too few instructions are discarded (Larsen &
 Amarasinghe 2000). Each lane does the scalar operation, so results are bitwise identical to scalar code.
 
-All nodes of a bundle have the same level, and operands have a lower level than their users, so bundles cannot depend
-on each other cyclically.
+All nodes of a superword have the same level, and operands have a lower level than their users, so superwords cannot
+depend on each other cyclically.
 """
 
 from collections import defaultdict
@@ -15,12 +15,12 @@ from types import MappingProxyType
 
 from hybridsim.native.graph.graph import ARRAY, FUNCTIONS, Graph
 
-Bundle = tuple[int, ...]
+Superword = tuple[int, ...]
 """The nodes of one vector operation, by lane."""
-Bundles = dict[int, Bundle]
-"""The bundle of each packed node."""
+Superwords = dict[int, Superword]
+"""The superword of each packed node."""
 SEED_OPS = {"div", "sqrt", "from_bits", "select"}
-"""Operations that seed bundles: the last ones of expanded elementary functions, and those of high latency."""
+"""Operations that seed superwords: the last ones of expanded elementary functions, and those of high latency."""
 LEVEL_OPS = {"abs", "bits", "div", "sqrt", "select", "lt", "le"}
 """First operations of expanded functions: each begins a new level, whatever the length of the chain before it."""
 INTERCHANGEABLE_OPS = {"add", "sub", "mul", "fma", "neg", "input", "extract"}
@@ -35,30 +35,30 @@ INSTRUCTION_COST = {"div": 4.0, "sqrt": 5.0}
 GATHER_COST, EXTRACT_COST, SPLAT_COST = 0.3, 0.3, 0.3
 """Cost of inserting a scalar into a vector, extracting one, and broadcasting one to all lanes, in instructions. They
 are below 1 because shuffles use other execution ports than arithmetic, the bottleneck (measured on a quadruped)."""
-MIN_BUNDLE_SIZE = 3
-"""Smallest bundle: two scalar operations are as fast as one vector operation, since the processor is superscalar."""
+MIN_SUPERWORD_SIZE = 3
+"""Smallest superword: two scalar operations are as fast as one vector operation, since the processor is superscalar."""
 MIN_SEED_SAVINGS, MIN_COMPONENT_SAVINGS = 3.0, 12.0
-"""Instructions that a seed with its operands must save, and that a connected component of bundles must save; smaller
+"""Instructions that a seed with its operands must save, and that a connected component of superwords must save; smaller
 savings are lost to register pressure and latency."""
 MAX_VISITS_PER_NODE = 8
 """Average number of visits per node after which the search stops and the remaining nodes stay scalar."""
 
 
 class Packing:
-    """Assignment of the nodes of a graph to bundles."""
+    """Assignment of the nodes of a graph to superwords."""
 
     def __init__(self, graph: Graph, order: Sequence[int], outputs: Iterable[int], width: int):
-        """Find bundles.
+        """Find superwords.
 
         Two strategies compete: seeds at the ends of elementary functions, which give full vectors of isomorphic
         functions; and seeds at any node, outputs first, which give one lane per identical part of a mechanism (a leg).
-        For each connected component of bundles, the strategy with the larger savings is selected.
+        For each connected component of superwords, the strategy with the larger savings is selected.
 
         Args:
             graph: graph to pack.
             order: its nodes in topological order.
             outputs: nodes needed as scalars.
-            width: largest size of a bundle.
+            width: largest size of a superword.
         """
         self.graph, self._width = graph, width
         self._signatures, self._levels = _node_signatures(graph, order, INTERCHANGEABLE_OPS), _levels(graph, order)
@@ -68,51 +68,52 @@ class Packing:
                 self._uses[a].add(node)
         for node in outputs:
             self._uses[node].add(-1)
-        function_bundles = self._grow_bundles([node for node in order if graph.ops[node] in SEED_OPS], self._signatures)
-        structure_bundles = self._grow_bundles(order, _node_signatures(graph, order))
-        chosen: Bundles = {}
-        for component in self._connected_components(structure_bundles):
+        seeds = [node for node in order if graph.ops[node] in SEED_OPS]
+        function_superwords = self._grow_superwords(seeds, self._signatures)
+        structure_superwords = self._grow_superwords(order, _node_signatures(graph, order))
+        chosen: Superwords = {}
+        for component in self._connected_components(structure_superwords):
             alternative = {
-                member: bundle
+                member: superword
                 for node in component
-                for bundle in (function_bundles.get(node, ()),)
-                for member in bundle
+                for superword in (function_superwords.get(node, ()),)
+                for member in superword
             }
             if self._savings(component) > self._savings(alternative):
                 chosen |= component
-        for bundle in function_bundles.values():
-            if not any(node in chosen for node in bundle):
-                chosen |= dict.fromkeys(bundle, bundle)
-        self.bundle_of: Bundles = {}
-        """The bundle of each packed node."""
+        for superword in function_superwords.values():
+            if not any(node in chosen for node in superword):
+                chosen |= dict.fromkeys(superword, superword)
+        self.superword_of: Superwords = {}
+        """The superword of each packed node."""
         for component in self._connected_components(chosen):
             if self._savings(component) >= MIN_COMPONENT_SAVINGS:
-                self.bundle_of |= component
+                self.superword_of |= component
 
-    def operands(self, bundle: Bundle) -> Iterator[Bundle]:
-        """Operand rows of a bundle; operands of commutative operations are ordered by signature."""
+    def operands(self, superword: Superword) -> Iterator[Superword]:
+        """Operand rows of a superword; operands of commutative operations are ordered by signature."""
         graph, signatures = self.graph, self._signatures
         operand_rows = []
-        for node in bundle:
+        for node in superword:
             args = graph.args[node]
             if graph.ops[node] in COMMUTATIVE and signatures[args[0]] > signatures[args[1]]:
                 args = (args[1], args[0], *args[2:])
             operand_rows.append(args)
         return zip(*operand_rows, strict=True)
 
-    def _grow_bundles(self, roots: Iterable[int], signatures: Mapping[int, int]) -> Bundles:
-        """Bundles of seeds with equal signatures, highest level first, and of their operands."""
+    def _grow_superwords(self, roots: Iterable[int], signatures: Mapping[int, int]) -> Superwords:
+        """Superwords of seeds with equal signatures, highest level first, and of their operands."""
         isomorphic: dict[tuple, list[int]] = defaultdict(list)
         for node in roots:
             if self.graph.ops[node] not in UNPACKABLE_OPS and self.graph.kinds[node] != ARRAY:
                 isomorphic[self._levels[node], self.graph.ops[node], signatures[node]].append(node)
-        packed: Bundles = {}
+        packed: Superwords = {}
         budget = MAX_VISITS_PER_NODE * len(self._levels)
         for _, nodes in sorted(isomorphic.items(), reverse=True):
             unpacked = [node for node in nodes if node not in packed]
-            for k in range(0, len(unpacked) - MIN_BUNDLE_SIZE + 1, self._width):
+            for k in range(0, len(unpacked) - MIN_SUPERWORD_SIZE + 1, self._width):
                 seed = tuple(unpacked[k : k + self._width])
-                if len(seed) < MIN_BUNDLE_SIZE or budget < 0:
+                if len(seed) < MIN_SUPERWORD_SIZE or budget < 0:
                     continue
                 grown = self._grow_from_seed(seed, packed)
                 budget -= len(grown)
@@ -120,9 +121,9 @@ class Packing:
                     packed |= grown
         return packed
 
-    def _grow_from_seed(self, seed: Bundle, packed: Bundles) -> Bundles:
-        """A seed bundle and, transitively, the operand rows that can be packed."""
-        grown: Bundles = {}
+    def _grow_from_seed(self, seed: Superword, packed: Superwords) -> Superwords:
+        """A seed superword and, transitively, the operand rows that can be packed."""
+        grown: Superwords = {}
         worklist = [seed]
         while worklist:
             row = worklist.pop()
@@ -131,17 +132,17 @@ class Packing:
                 worklist += reversed(list(self.operands(row)))
         return grown
 
-    def _operand_cost(self, row: Bundle, *bundles: Mapping[int, Bundle]) -> float:
+    def _operand_cost(self, row: Superword, *superwords: Mapping[int, Superword]) -> float:
         """Instructions to assemble a vector operand from values that are not already packed that way."""
         first, constants = row[0], self.graph.constants
-        if all(node in constants for node in row) or any(known.get(first) == row for known in bundles):
+        if all(node in constants for node in row) or any(known.get(first) == row for known in superwords):
             return 0.0
         if all(node == first for node in row):
             return SPLAT_COST
         return GATHER_COST * len(row)
 
-    def _is_packable(self, row: Bundle, grown: Bundles, packed: Bundles) -> bool:
-        """Whether the nodes are distinct, of one operation, on one level and in no other bundle."""
+    def _is_packable(self, row: Superword, grown: Superwords, packed: Superwords) -> bool:
+        """Whether the nodes are distinct, of one operation, on one level and in no other superword."""
         graph, first = self.graph, row[0]
         op, data, level, kinds = graph.ops[first], graph.data[first], self._levels[first], self._kinds(first)
         if op in UNPACKABLE_OPS or ARRAY in kinds or len(set(row)) < len(row):
@@ -161,31 +162,33 @@ class Packing:
         kinds = self.graph.kinds
         return kinds[node], *(kinds[a] for a in self.graph.args[node])
 
-    def _savings(self, bundles: Bundles, packed: Mapping[int, Bundle] = MappingProxyType({})) -> float:
-        """Instructions saved by bundles, given bundles already accepted."""
+    def _savings(self, superwords: Superwords, packed: Mapping[int, Superword] = MappingProxyType({})) -> float:
+        """Instructions saved by superwords, given superwords already accepted."""
         savings = 0.0
-        for bundle in dict.fromkeys(bundles.values()):
-            savings += INSTRUCTION_COST.get(self.graph.ops[bundle[0]], 1.0) * (len(bundle) - 1)
-            savings -= sum(self._operand_cost(row, bundles, packed) for row in self.operands(bundle))
+        for superword in dict.fromkeys(superwords.values()):
+            savings += INSTRUCTION_COST.get(self.graph.ops[superword[0]], 1.0) * (len(superword) - 1)
+            savings -= sum(self._operand_cost(row, superwords, packed) for row in self.operands(superword))
         extracted = [
-            node for node in bundles if any(user not in bundles and user not in packed for user in self._uses[node])
+            node
+            for node in superwords
+            if any(user not in superwords and user not in packed for user in self._uses[node])
         ]
         return savings - EXTRACT_COST * len(extracted)
 
-    def _connected_components(self, bundles: Bundles) -> Iterator[Bundles]:
-        """Connected components of the graph of bundles and their operand bundles."""
-        neighbours: dict[Bundle, set[Bundle]] = defaultdict(set)
-        for bundle in dict.fromkeys(bundles.values()):
-            for row in self.operands(bundle):
-                if bundles.get(row[0]) == row:
-                    neighbours[bundle].add(row)
-                    neighbours[row].add(bundle)
-        visited: set[Bundle] = set()
-        for bundle in dict.fromkeys(bundles.values()):
-            if bundle in visited:
+    def _connected_components(self, superwords: Superwords) -> Iterator[Superwords]:
+        """Connected components of the graph of superwords and their operand superwords."""
+        neighbours: dict[Superword, set[Superword]] = defaultdict(set)
+        for superword in dict.fromkeys(superwords.values()):
+            for row in self.operands(superword):
+                if superwords.get(row[0]) == row:
+                    neighbours[superword].add(row)
+                    neighbours[row].add(superword)
+        visited: set[Superword] = set()
+        for superword in dict.fromkeys(superwords.values()):
+            if superword in visited:
                 continue
-            visited.add(bundle)
-            component, worklist = [], [bundle]
+            visited.add(superword)
+            component, worklist = [], [superword]
             while worklist:
                 component.append(worklist.pop())
                 unvisited = neighbours[component[-1]] - visited

@@ -13,15 +13,15 @@ from dataclasses import dataclass, replace
 from hybridsim.native.graph.arrays import ArrayInput, Loop, OuterProduct, Stack, StridedView
 from hybridsim.native.graph.graph import ARRAY, Graph
 from hybridsim.native.graph.partition import Outputs
-from hybridsim.native.graph.schedule import deepest_first
-from hybridsim.native.graph.superword import MIN_BUNDLE_SIZE, Bundle, Packing
+from hybridsim.native.graph.schedule import depth_first_schedule
+from hybridsim.native.graph.superword import MIN_SUPERWORD_SIZE, Packing, Superword
 from hybridsim.native.llvm.emit_loops import ArrayFunction
 from hybridsim.native.llvm.emit_straight_line import RELOADED_OPS, SCRATCH, Slot, StraightLineBlock
 
 MAX_BLOCK_NODES = 500
 """Nodes in one LLVM function: compile time grows faster than linearly within one."""
 MAX_PACKED_BLOCK_NODES = 2000
-"""The same for code with superwords, in which a bundle counts as one node: there is less of it to compile, and spilling
+"""The same for code with superwords, each of which counts as one node: there is less of it to compile, and spilling
 vectors between blocks costs more than spilling scalars."""
 LARGE_GRAPH_NODES = 12_000
 """Minimum number of nodes of a graph that is scheduled in program order, in blocks of half the size.
@@ -39,7 +39,7 @@ class EmittedFunction:
     lanes: int
     texts: tuple[str, ...]
     declarations: frozenset[str]
-    scratch: int
+    scratch_cells: int
     """Scratch cells for arrays and for values spilled between blocks, each W lanes wide."""
 
 
@@ -56,23 +56,23 @@ def emit(
         lanes: W.
         register_width: elements of a vector register; with W = 1, isomorphic scalar operations are packed to fill it.
     """
-    order, packing = graph.live(outputs.values()), None
+    order, packing = graph.live_nodes(outputs.values()), None
     max_nodes = MAX_BLOCK_NODES if len(order) < LARGE_GRAPH_NODES else MAX_BLOCK_NODES // 2
     if len(order) < LARGE_GRAPH_NODES:
-        is_packed = lanes == 1 and register_width >= MIN_BUNDLE_SIZE
+        is_packed = lanes == 1 and register_width >= MIN_SUPERWORD_SIZE
         packing = Packing(graph, order, outputs.values(), register_width) if is_packed else None
-        max_nodes = MAX_PACKED_BLOCK_NODES if packing and packing.bundle_of else MAX_BLOCK_NODES
-        order = deepest_first(graph, outputs.values(), packing.bundle_of if packing else {})
-    bundle_of = packing.bundle_of if packing else {}
+        max_nodes = MAX_PACKED_BLOCK_NODES if packing and packing.superword_of else MAX_BLOCK_NODES
+        order = depth_first_schedule(graph, outputs.values(), packing.superword_of if packing else {})
+    superword_of = packing.superword_of if packing else {}
     varying = _varying_nodes(graph, order, {s.name for s in slots if s.per_lane})
-    blocks = _blocks(graph, order, outputs, max_nodes, bundle_of)
+    blocks = _blocks(graph, order, outputs, max_nodes, superword_of)
     block_of = {node: k for k, block in enumerate(blocks) for node in block}
     bodies = {
         node: _loop_body(f"{name}.body{node}", graph, node, slots, lanes, register_width)
         for node in order
         if isinstance(graph.data[node], Loop)
     }
-    cells, scratch = _scratch_cells(graph, blocks, block_of, bodies, bundle_of)
+    cells, scratch_cells = _scratch_cells(graph, blocks, block_of, bodies, superword_of)
     writes: list[list[tuple[tuple[str, int], int]]] = [[] for _ in blocks]
     arrays = []
     for target, node in outputs.items():
@@ -107,7 +107,7 @@ def emit(
         arguments = ", ".join(f"ptr %{s.name}" for s in (*slots, SCRATCH))
         calls = "\n".join(f"  call void @{part}({arguments})" for part in parts)
         texts.append(f"define void @{name}({arguments}) #0 {{\n{calls}\n  ret void\n}}\n")
-    return EmittedFunction(name, tuple(slots), lanes, tuple(texts), frozenset(declarations), scratch)
+    return EmittedFunction(name, tuple(slots), lanes, tuple(texts), frozenset(declarations), scratch_cells)
 
 
 def _loop_body(
@@ -149,13 +149,13 @@ def _needs_loop(graph: Graph, node: int) -> bool:
 
 
 def _blocks(
-    graph: Graph, order: list[int], outputs: Outputs, max_nodes: int, bundle_of: Mapping[int, Bundle]
+    graph: Graph, order: list[int], outputs: Outputs, max_nodes: int, superword_of: Mapping[int, Superword]
 ) -> list[list[int]]:
     """Partition of the nodes into functions: one per loop, the other nodes in blocks of bounded size."""
     used = {a for node in order for a in graph.args[node]}
     used.update(node for (slot, _), node in outputs.items() if slot != "sums")
     blocks: list[list[int]] = [[]]
-    count = 0  # single nodes and bundles in the current block
+    count = 0  # single nodes and superwords in the current block
     for node in order:
         if _needs_loop(graph, node):
             # an outer product that is only accumulated is never materialised
@@ -163,7 +163,7 @@ def _blocks(
                 blocks += [[node], []]
                 count = 0
             continue
-        is_first = node == bundle_of.get(node, (node,))[0]
+        is_first = node == superword_of.get(node, (node,))[0]
         if count >= max_nodes and is_first:
             blocks.append([])
             count = 0
@@ -177,11 +177,11 @@ def _scratch_cells(
     blocks: list[list[int]],
     block_of: dict[int, int],
     bodies: Mapping[int, EmittedFunction],
-    bundle_of: Mapping[int, Bundle],
+    superword_of: Mapping[int, Superword],
 ) -> tuple[dict[int, int], int]:
     """Scratch cells of arrays and of values spilled to later blocks, and their total.
 
-    The array of a loop is followed by two buffers for the carry and by the scratch memory of its body. Bundles are
+    The array of a loop is followed by two buffers for the carry and by the scratch memory of its body. Superwords are
     contiguous: a vector store forwards to a vector load without a stall, whereas several scalar stores do not.
     """
     cells: dict[int, int] = {}
@@ -192,14 +192,14 @@ def _scratch_cells(
                 cells[node] = size
                 size += graph.data[node].size
                 if node in bodies:
-                    size += 2 * len(graph.data[node].carry_kinds) + bodies[node].scratch
+                    size += 2 * len(graph.data[node].carry_kinds) + bodies[node].scratch_cells
             for a in graph.args[node]:
                 if graph.kinds[a] == ARRAY or graph.ops[a] in RELOADED_OPS or a in cells or block_of[a] == k:
                     continue
-                bundle = bundle_of.get(a, (a,))
-                size += -size % (1 << (len(bundle) - 1).bit_length())
-                cells |= {member: size + lane for lane, member in enumerate(bundle)}
-                size += len(bundle)
+                superword = superword_of.get(a, (a,))
+                size += -size % (1 << (len(superword) - 1).bit_length())
+                cells |= {member: size + lane for lane, member in enumerate(superword)}
+                size += len(superword)
     return cells, size
 
 

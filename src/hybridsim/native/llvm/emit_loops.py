@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from hybridsim.native.graph.arrays import ArrayInput, ElementwiseMap, MatrixVectorProduct, OuterProduct
 from hybridsim.native.graph.graph import ARRAY, Graph
-from hybridsim.native.graph.schedule import deepest_first
-from hybridsim.native.llvm.code_writer import BLOCK, FunctionBuilder
+from hybridsim.native.graph.schedule import depth_first_schedule
 from hybridsim.native.llvm.emit_straight_line import SCRATCH, Slot, StraightLineBlock
+from hybridsim.native.llvm.function_builder import BLOCK, FunctionBuilder
 
 VECTOR_WIDTH = BLOCK
 """Elements per vector for a single trajectory, whose lanes are elements."""
@@ -104,8 +104,8 @@ class ArrayFunction:
         self._begin(name)
         slot_name, first = target
         slot = self.slots[slot_name]
-        step = self.lanes if slot.per_lane else slot.stride
-        base = self.code.cell(f"%{slot.name}", first * step)
+        stride = self.lanes if slot.per_lane else slot.stride
+        base = self.code.cell(f"%{slot.name}", first * stride)
         spec = self.graph.data[node]
         if slot.name == "sums" and isinstance(spec, OuterProduct):
             transposed = self.code.value(f"alloca [{self.lanes * spec.columns} x double], align 64")
@@ -115,7 +115,7 @@ class ArrayFunction:
         source = self._memory(node)
         with self.code.loop(0, spec.size) as k:
             value = self._load(source, k)
-            address = self.code.cell(base, self.code.mul(k, step))
+            address = self.code.cell(base, self.code.mul(k, stride))
             if slot.name == "sums":
                 total = self.code.value(f"load double, ptr {address}, align 8")
                 for element in self._elements(self._mask(value)):
@@ -136,8 +136,8 @@ class ArrayFunction:
         spec = self.graph.data[array]
         if isinstance(spec, ArrayInput):
             slot = self.slots[spec.slot]
-            step = self.lanes if slot.per_lane else slot.stride
-            return _Memory(self.code.cell(f"%{slot.name}", spec.offset * step), step, slot.per_lane)
+            stride = self.lanes if slot.per_lane else slot.stride
+            return _Memory(self.code.cell(f"%{slot.name}", spec.offset * stride), stride, slot.per_lane)
         return _Memory(self.code.cell("%scratch", self.cells[array] * self.lanes), self.lanes, True)
 
     def _load(self, memory: _Memory, k: str | int) -> str:
@@ -146,15 +146,7 @@ class ArrayFunction:
         address = code.cell(memory.base, k * memory.stride if isinstance(k, int) else code.mul(k, memory.stride))
         if memory.per_lane or self.lanes == 1:
             return code.value(f"load {self.vector}, ptr {address}, align {8 * self.lanes}")
-        return self._broadcast(code.value(f"load double, ptr {address}, align 8"), self.lanes)
-
-    def _broadcast(self, scalar: str, width: int) -> str:
-        """A vector of one scalar."""
-        if width == 1:
-            return scalar
-        vector = f"<{width} x double>"
-        first = self.code.value(f"insertelement {vector} poison, double {scalar}, i64 0")
-        return self.code.value(f"shufflevector {vector} {first}, {vector} poison, <{width} x i32> zeroinitializer")
+        return code.broadcast(code.value(f"load double, ptr {address}, align 8"), self.lanes)
 
     def _elements(self, vector: str) -> list[str]:
         """Elements of a vector, as scalars."""
@@ -185,36 +177,43 @@ class ArrayFunction:
     def _emit_map(self, node: int, spec: ElementwiseMap) -> None:
         args = self.graph.args[node]
         memory = {k: self._memory(a) for k, a in enumerate(args) if self.graph.kinds[a] == ARRAY}
-        shared = {
+        scalar_operands = {
             k: (self.outer.operand(a, a in self.varying), a in self.varying and self.lanes > 1)
             for k, a in enumerate(args)
             if k not in memory
         }
         target = self._memory(node)
         if self.lanes > 1:
-            self._emit_map_range(spec, memory, shared, target, 0, spec.size, 1)
+            self._emit_map_range(spec, memory, scalar_operands, target, 0, spec.size, 1)
             return
         width = VECTOR_WIDTH if all(m.stride == 1 for m in memory.values()) else 1
         main_end = spec.size - spec.size % width
-        self._emit_map_range(spec, memory, shared, target, 0, main_end, width)
+        self._emit_map_range(spec, memory, scalar_operands, target, 0, main_end, width)
         if main_end < spec.size:
-            self._emit_map_range(spec, memory, shared, target, main_end, spec.size, 1)
+            self._emit_map_range(spec, memory, scalar_operands, target, main_end, spec.size, 1)
 
     def _emit_map_range(
         self,
         spec: ElementwiseMap,
         memory: dict[int, _Memory],
-        shared: dict[int, tuple[str, bool]],
+        scalar_operands: dict[int, tuple[str, bool]],
         target: _Memory,
         start: int,
         end: int,
         elements: int,
     ) -> None:
-        """Loop over a range of elements, with `elements` of them per vector."""
+        """Loop over a range of elements, with `elements` of them per vector.
+
+        Scalar operands are given as their names, and whether they are vectors.
+        """
         body, code, width, is_single = spec.body, self.code, self.lanes * elements, self.lanes == 1
-        order = deepest_first(body, [spec.result])
+        order = depth_first_schedule(body, [spec.result])
         inputs = {n: int(body.data[n][0][1:]) for n in order if body.ops[n] == "input"}
-        varying = {n for n, k in inputs.items() if (shared[k][1] if k in shared else memory[k].per_lane or is_single)}
+        varying = {
+            n
+            for n, k in inputs.items()
+            if (scalar_operands[k][1] if k in scalar_operands else memory[k].per_lane or is_single)
+        }
         for n in order:
             if any(a in varying for a in body.args[n]):
                 varying.add(n)
@@ -225,8 +224,8 @@ class ArrayFunction:
         block.lines = code.lines
         with code.loop(start, end, step=elements) as i:
             for n, k in inputs.items():
-                if k in shared:
-                    block.names[n] = shared[k][0]
+                if k in scalar_operands:
+                    block.names[n] = scalar_operands[k][0]
                 else:
                     address = code.cell(memory[k].base, code.mul(i, memory[k].stride))
                     block.names[n] = block.read(address, body.kinds[n], n in varying)
@@ -296,7 +295,7 @@ class ArrayFunction:
     ) -> None:
         """Compute rows of a product from row i on, for a single trajectory: `vectors` vectors of `width` rows."""
         code = self.code
-        kind = f"<{width} x double>" if width > 1 else "double"
+        type_ = f"<{width} x double>" if width > 1 else "double"
         row, column = spec.row_stride * weights.stride, spec.column_stride * weights.stride
         first = code.cell(weights.base, code.mul(i, row))
         sums = ["zeroinitializer" if width > 1 else "0.0"] * vectors
@@ -306,44 +305,44 @@ class ArrayFunction:
 
         def accumulate(k: str, sums: list[str]) -> list[str]:
             k = code.mul(k, columns)
-            values = [self._broadcast(self._load(vector, code.add(k, c)), width) for c in range(columns)]
+            values = [code.broadcast(self._load(vector, code.add(k, c)), width) for c in range(columns)]
             block = code.cell(first, code.mul(k, column))
             results = []
             for g, total in enumerate(sums):
                 address = code.cell(block, g * width * row)
                 entries = (
-                    self._transposed_block(address, row) if by_blocks else [self._column(kind, address, row, width)]
+                    self._transposed_block(address, row) if by_blocks else [self._column(type_, address, row, width)]
                 )
                 for w, x in zip(entries, values, strict=True):
-                    total = self._multiply_add(kind, width, w, x, total, fma=spec.fma)
+                    total = self._multiply_add(type_, width, w, x, total, fma=spec.fma)
                 results.append(total)
             return results
 
-        sums = code.fold(spec.columns // columns, kind, sums, accumulate)
+        sums = code.fold(spec.columns // columns, type_, sums, accumulate)
         for k in range(spec.columns - spec.columns % columns, spec.columns):
-            x = self._broadcast(self._load(vector, k), width)
+            x = code.broadcast(self._load(vector, k), width)
             for g, total in enumerate(sums):
-                entries = self._column(kind, code.cell(first, g * width * row + k * column), row, width)
-                sums[g] = self._multiply_add(kind, width, entries, x, total, fma=spec.fma)
+                entries = self._column(type_, code.cell(first, g * width * row + k * column), row, width)
+                sums[g] = self._multiply_add(type_, width, entries, x, total, fma=spec.fma)
         base = code.cell(target.base, i)
         for g, total in enumerate(sums):
-            code.emit(f"store {kind} {total}, ptr {code.cell(base, g * width)}, align 8")
+            code.emit(f"store {type_} {total}, ptr {code.cell(base, g * width)}, align 8")
 
-    def _column(self, kind: str, address: str, row: int, width: int) -> str:
+    def _column(self, type_: str, address: str, row: int, width: int) -> str:
         """Entries of one column in consecutive rows."""
         code = self.code
         if row == 1 or width == 1:
-            return code.value(f"load {kind}, ptr {address}, align 8")
+            return code.value(f"load {type_}, ptr {address}, align 8")
         result = "poison"
         for r in range(width):
             entry = code.value(f"load double, ptr {code.cell(address, r * row)}, align 8")
-            result = code.value(f"insertelement {kind} {result}, double {entry}, i64 {r}")
+            result = code.value(f"insertelement {type_} {result}, double {entry}, i64 {r}")
         return result
 
     def _transposed_block(self, address: str, row: int) -> list[str]:
         """Columns of a 4×4 block, loaded row by row."""
-        code, kind = self.code, f"<{VECTOR_WIDTH} x double>"
-        rows = [code.value(f"load {kind}, ptr {code.cell(address, r * row)}, align 8") for r in range(VECTOR_WIDTH)]
+        code, type_ = self.code, f"<{VECTOR_WIDTH} x double>"
+        rows = [code.value(f"load {type_}, ptr {code.cell(address, r * row)}, align 8") for r in range(VECTOR_WIDTH)]
         return code.transpose(rows, "double")
 
     # outer products
@@ -383,17 +382,17 @@ class ArrayFunction:
             for start, end, width in ((0, main_end, VECTOR_WIDTH), (main_end, columns, 1)):
                 if start == end:
                     continue
-                kind = f"<{width} x double>" if width > 1 else "double"
-                broadcast = [[self._broadcast(f, width) for f in row] for row in factors]
+                type_ = f"<{width} x double>" if width > 1 else "double"
+                broadcast = [[code.broadcast(f, width) for f in row] for row in factors]
                 with code.loop(start, end, step=width) as j:
                     column = code.cell(transposed, j)
                     right_values = [
-                        code.value(f"load {kind}, ptr {code.cell(column, lane * columns)}, align 8")
+                        code.value(f"load {type_}, ptr {code.cell(column, lane * columns)}, align 8")
                         for lane in range(lanes)
                     ]
                     for r, row in enumerate(broadcast):
                         address = code.cell(code.cell(first, r * columns), j)
-                        total = code.value(f"load {kind}, ptr {address}, align 8")
+                        total = code.value(f"load {type_}, ptr {address}, align 8")
                         for factor, right_value in zip(row, right_values, strict=True):
-                            total = self._multiply_add(kind, width, factor, right_value, total, fma=spec.fma)
-                        code.emit(f"store {kind} {total}, ptr {address}, align 8")
+                            total = self._multiply_add(type_, width, factor, right_value, total, fma=spec.fma)
+                        code.emit(f"store {type_} {total}, ptr {address}, align 8")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from hybridsim.core.errors import UnsupportedPrimitive
 from hybridsim.native.graph.arrays import ArrayInput, Stack
 from hybridsim.native.graph.graph import BOOL, FLOAT, INT, Graph
-from hybridsim.native.graph.superword import Bundle, Packing
+from hybridsim.native.graph.superword import Packing, Superword
 
 _SCALAR = {FLOAT: "double", INT: "i64", BOOL: "i1"}
 _CELL = {FLOAT: "double", INT: "i64", BOOL: "i64"}
@@ -82,8 +82,8 @@ class StraightLineBlock:
         self.lines: list[str] = []
         self.names: dict[int, str] = {}
         self.splats: dict[tuple[int, int], str] = {}
-        self.vectors: dict[Bundle, str] = {}
-        """Names of the vectors of bundles and operand rows."""
+        self.vectors: dict[Superword, str] = {}
+        """Names of the vectors of superwords and operand rows."""
         self.vector_elements: dict[int, tuple[str, str, int]] = {}
         """For values that are elements of a vector: its type, its name, and the lane."""
         self.count = 0
@@ -99,12 +99,12 @@ class StraightLineBlock:
 
     def emit_nodes(self, nodes: Sequence[int]) -> None:
         """Emit the instructions of nodes."""
-        graph, bundle_of = self.graph, self.packing.bundle_of if self.packing else {}
+        graph, superword_of = self.graph, self.packing.superword_of if self.packing else {}
         for node in nodes:
             op = graph.ops[node]
-            if node in bundle_of:
-                if node == bundle_of[node][0]:
-                    self._emit_bundle(bundle_of[node])
+            if node in superword_of:
+                if node == superword_of[node][0]:
+                    self._emit_superword(superword_of[node])
                 continue
             if op in RELOADED_OPS or isinstance(graph.data[node], ArrayInput):
                 continue  # emitted at the first use
@@ -143,10 +143,10 @@ class StraightLineBlock:
     def _splat(self, node: int, name: str) -> str:
         splat = self.splats.get((node, self.lanes))
         if splat is None:
-            kind = _SCALAR[self.graph.kinds[node]]
-            vector = f"<{self.lanes} x {kind}>"
+            type_ = _SCALAR[self.graph.kinds[node]]
+            vector = f"<{self.lanes} x {type_}>"
             first, splat = self._fresh(), self._fresh()
-            self.lines.append(f"  {first} = insertelement {vector} poison, {kind} {name}, i64 0")
+            self.lines.append(f"  {first} = insertelement {vector} poison, {type_} {name}, i64 0")
             self.lines.append(
                 f"  {splat} = shufflevector {vector} {first}, {vector} poison, <{self.lanes} x i32> zeroinitializer"
             )
@@ -158,18 +158,18 @@ class StraightLineBlock:
         graph = self.graph
         if graph.ops[node] == "input":
             slot, index = graph.data[node]
-            step = self._step(slot)
+            stride = self._element_stride(slot)
         elif graph.ops[node] == "extract":
-            slot, index, step = "scratch", self.cells[graph.args[node][0]] + graph.data[node], self.lanes
+            slot, index, stride = "scratch", self.cells[graph.args[node][0]] + graph.data[node], self.lanes
         else:
-            slot, index, step = "scratch", self.cells[node], self.lanes
+            slot, index, stride = "scratch", self.cells[node], self.lanes
         wide = node in self.varying
         kind = graph.kinds[node]
-        name = self.read(self._address(slot, index * step), kind, wide)
+        name = self.read(self._address(slot, index * stride), kind, wide)
         self.names[node] = name
         return name
 
-    def _step(self, name: str) -> int:
+    def _element_stride(self, name: str) -> int:
         slot = self.slots[name]
         return self.lanes if slot.per_lane else slot.stride
 
@@ -198,8 +198,8 @@ class StraightLineBlock:
 
     def store(self, slot: str, index: int, node: int, *, wide: bool) -> None:
         """Store a value in a slot."""
-        step = self.lanes if slot == "scratch" else self._step(slot)
-        self.write(self._address(slot, index * step), node, wide=wide)
+        stride = self.lanes if slot == "scratch" else self._element_stride(slot)
+        self.write(self._address(slot, index * stride), node, wide=wide)
 
     def write(self, address: str, node: int, *, wide: bool) -> None:
         """Store a value at an address."""
@@ -253,7 +253,7 @@ class StraightLineBlock:
             code = f"sitofp {type_} {operands[0]} to {self._type(FLOAT, wide)}"
         elif op == "to_int":
             code = self._saturating_conversion(wide, operands)
-        elif op == "single":
+        elif op == "float32":
             float_type = type_.replace("double", "float")
             truncated = self._fresh()
             self.lines.append(f"  {truncated} = fptrunc {type_} {operands[0]} to {float_type}")
@@ -266,37 +266,37 @@ class StraightLineBlock:
 
     # superwords
 
-    def _emit_bundle(self, bundle: Bundle) -> None:
-        """Emit a bundle, as one node with as many lanes."""
+    def _emit_superword(self, superword: Superword) -> None:
+        """Emit a superword, as one node with as many lanes."""
         assert self.packing is not None and self.lanes == 1
-        graph, first = self.graph, bundle[0]
-        rows = list(self.packing.operands(bundle))
+        graph, first = self.graph, superword[0]
+        rows = list(self.packing.operands(superword))
         operands = [self._vector(row) for row in rows]
-        self.lanes = len(bundle)
+        self.lanes = len(superword)
         name = self._operation(graph.ops[first], graph.kinds[rows[-1][0]], operands, True)
         vector = self._type(graph.kinds[first], True)
         self.lanes = 1
-        self.vectors[bundle] = name
-        for lane, node in enumerate(bundle):
+        self.vectors[superword] = name
+        for lane, node in enumerate(superword):
             self.vector_elements[node] = vector, name, lane
         if first in self.cells and graph.kinds[first] == FLOAT:
             address = self._address("scratch", self.cells[first])
             self.lines.append(f"  store {vector} {name}, ptr {address}, align 8")
         elif first in self.cells:
-            for node in bundle:
+            for node in superword:
                 self.store("scratch", self.cells[node], node, wide=False)
 
-    def _vector(self, row: Bundle) -> str:
+    def _vector(self, row: Superword) -> str:
         """Name of a vector of values, which is loaded, splat or assembled from scalars if it does not exist yet."""
         assert self.packing is not None
         graph, first, count = self.graph, row[0], len(row)
         if row in self.vectors:
             return self.vectors[row]
-        kind = _SCALAR[graph.kinds[first]]
-        vector = f"<{count} x {kind}>"
+        type_ = _SCALAR[graph.kinds[first]]
+        vector = f"<{count} x {type_}>"
         if all(node in graph.constants for node in row):
-            return f"<{', '.join(f'{kind} {_literal(graph.constants[node])}' for node in row)}>"
-        if self.packing.bundle_of.get(first) == row and graph.kinds[first] == FLOAT:
+            return f"<{', '.join(f'{type_} {_literal(graph.constants[node])}' for node in row)}>"
+        if self.packing.superword_of.get(first) == row and graph.kinds[first] == FLOAT:
             address, name = self._address("scratch", self.cells[first]), self._fresh()  # spilled by an earlier block
             self.lines.append(f"  {name} = load {vector}, ptr {address}, align 8")
         elif all(node == first for node in row):
@@ -307,7 +307,7 @@ class StraightLineBlock:
             name = "poison"
             for lane, node in enumerate(row):
                 inserted, text = self._fresh(), self.operand(node, False)
-                self.lines.append(f"  {inserted} = insertelement {vector} {name}, {kind} {text}, i64 {lane}")
+                self.lines.append(f"  {inserted} = insertelement {vector} {name}, {type_} {text}, i64 {lane}")
                 name = inserted
         self.vectors[row] = name
         return name

@@ -12,19 +12,20 @@ from hybridsim.native.llvm.kernel_writer import (
 )
 
 
-def forward_kernel(step: tuple[Graph, Outputs], sizes: StepSizes, lanes: int, register_width: int) -> Kernel:
+def forward_kernel(step: tuple[Graph, Outputs], sizes: StepSizes, group_size: int, register_width: int) -> Kernel:
     """Kernel of a rollout.
 
     Args:
         step: graph of a step and its outputs: `x2`, the next state, and `y`, the outputs of the step.
         sizes: sizes of its arrays.
-        lanes: trajectories per vector.
+        group_size: trajectories per group, one per lane.
         register_width: elements of a vector register.
     """
     used, (step,) = compact_parameters(sizes, step)
-    stages = split_step(*step, "pre")
-    writer = KernelWriter("forward", sizes, used, lanes, lanes, register_width, {"pre": stages.get(PARAMETERS)})
-    writer.add("step", stages[STATE], lanes, lane_slots("x s x2 y"))
+    stages = split_step(*step)
+    prologues = {"parameter_values": stages.get(PARAMETERS)}
+    writer = KernelWriter("forward", sizes, used, group_size, group_size, register_width, prologues)
+    writer.add_function("step", stages[STATE], group_size, lane_slots("x s x2 y"))
     code, steps = writer.code, writer.field("steps")
     with writer.groups({"y": sizes.y}):
         writer.read("x0", writer.area("x", 2 * sizes.x), sizes.x)

@@ -5,9 +5,10 @@ checkpoint at the beginning of every segment. Usually all steps form one segment
 segments have about √T steps, and the reverse sweep recomputes their states from the checkpoints.
 
 For a single trajectory the lanes of the reverse sweep are W time steps, except in the recursion itself. Everything
-independent of cotangents is computed for W steps in parallel (`mid`), then the cotangents are propagated through them
-one by one (`late`), then the gradients of parameters and inputs follow, again for W steps in parallel. These are the
-same operations on the same values as for many trajectories, so the results are bitwise identical.
+independent of cotangents is computed for W steps in parallel (`state_stage`), then the cotangents are propagated
+through them one by one (`cotangent_stage`), then the gradients with respect to parameters and inputs follow, again for
+W steps in parallel (`gradient_stage`). These are the same operations on the same values as for many trajectories, so
+the results are bitwise identical.
 """
 
 from hybridsim.native.graph.arrays import ArrayInput, add_to_input
@@ -37,7 +38,7 @@ def gradient_kernel(
     step: tuple[Graph, Outputs],
     vjp: tuple[Graph, Outputs],
     sizes: StepSizes,
-    lanes: int,
+    group_size: int,
     time_lanes: int,
     register_width: int,
 ) -> Kernel:
@@ -46,45 +47,45 @@ def gradient_kernel(
     Args:
         step: graph of a step and its outputs `x2`, `y` and `saved` (saved values).
         vjp: graph of its vector-Jacobian product, which also reads `saved` and the cotangents `ct` (of x2) and `ct_y`,
-            and writes `ct2` (of x), `contribution` (to the gradient of free parameters) and `d_s`.
+            and writes `ct2` (of x), `contribution` (to the gradient with respect to free parameters) and `d_s`.
         sizes: sizes of the arrays.
-        lanes: trajectories per vector; 1 for a kernel of one trajectory.
-        time_lanes: time steps per vector where lanes is 1.
+        group_size: trajectories per group, one per lane; 1 for a kernel of one trajectory.
+        time_lanes: time steps per vector where `group_size` is 1.
         register_width: elements of a vector register.
     """
     used, (step, vjp) = compact_parameters(sizes, step, vjp)
-    forward = split_step(*step, "pre")
-    by_time = lanes == 1 and not sizes.in_place
+    forward = split_step(*step)
+    by_time = group_size == 1 and not sizes.has_large_parameters
     stages = _stages(*vjp, by_time=by_time)
-    width = time_lanes if by_time else lanes
-    prologues = {"pre": forward.get(PARAMETERS), "pre_vjp": stages.get(PARAMETERS)}
-    writer = KernelWriter("gradient", sizes, used, lanes, width, register_width, prologues)
-    writer.add("step", forward[STATE], lanes, lane_slots("x s x2 y saved"))
+    parameter_lanes = time_lanes if by_time else group_size
+    prologues = {"parameter_values": forward.get(PARAMETERS), "parameter_values_vjp": stages.get(PARAMETERS)}
+    writer = KernelWriter("gradient", sizes, used, group_size, parameter_lanes, register_width, prologues)
+    writer.add_function("step", forward[STATE], group_size, lane_slots("x s x2 y saved"))
     sweep = _Sweep(writer)
-    reverse = _TimeLanes(sweep, stages, time_lanes) if by_time else _TrajectoryLanes(sweep, stages)
+    segment_sweep = _TimeLanes(sweep, stages, time_lanes) if by_time else _TrajectoryLanes(sweep, stages)
     accumulator = _GradientAccumulator(writer)
     with writer.groups({"y": sizes.y, "d_s": sizes.s}):
         sweep.forward()
         writer.read("ct_end", writer.area("ct", 2 * sizes.x), sizes.x)
         accumulator.clear()
-        sweep.backward(reverse)
+        sweep.reverse(segment_sweep)
         writer.write(writer.double_buffer("ct", writer.field("steps"), sizes.x), "d_x0", sizes.x)
         accumulator.write()
-    return writer.kernel(cells_per_state=(sizes.x + sizes.saved) * lanes)
+    return writer.kernel(cells_per_state=(sizes.x + sizes.saved) * group_size)
 
 
 def _stages(graph: Graph, outputs: Outputs, *, by_time: bool) -> dict[int, GraphStage]:
     """Stages of the derivative of a step: two for many trajectories, four for a single one."""
-    names = {PARAMETERS: "pre_vjp", STATE: "mid", COTANGENT: "late"}
+    slots = {PARAMETERS: "parameter_values_vjp", STATE: "state_values", COTANGENT: "cotangent_values"}
     if not by_time:
         outputs = _accumulate_contributions(graph, outputs)
         stage_of = {n: min(k, STATE) for n, k in assign_stages(graph, outputs).items()}
-        return split_stages(graph, outputs, stage_of, names.get, lambda slot: STATE)
-    recursion = set(graph.live(node for (slot, _), node in outputs.items() if slot == "ct2"))
+        return split_stages(graph, outputs, stage_of, slots.get, lambda slot: STATE)
+    recursion = set(graph.live_nodes(node for (slot, _), node in outputs.items() if slot == "ct2"))
     stage_of = {
         n: GRADIENT if k == COTANGENT and n not in recursion else k for n, k in assign_stages(graph, outputs).items()
     }
-    stages = split_stages(graph, outputs, stage_of, names.get, lambda slot: COTANGENT if slot == "ct2" else GRADIENT)
+    stages = split_stages(graph, outputs, stage_of, slots.get, lambda slot: COTANGENT if slot == "ct2" else GRADIENT)
     empty = GraphStage(Graph(), {}, 0)
     return {k: stages.get(k, empty) for k in (PARAMETERS, STATE, COTANGENT, GRADIENT)}
 
@@ -107,22 +108,22 @@ def _accumulate_contributions(graph: Graph, outputs: Outputs) -> Outputs:
 
 
 class _GradientAccumulator:
-    """The gradient of free parameters, accumulated over the steps.
+    """The gradient with respect to free parameters, accumulated over the steps.
 
     With large parameters, a kernel with several lanes accumulates it over trajectories too, in one row per `chunk` of
     groups; the number of rows is small and independent of the number of threads.
     """
 
     def __init__(self, writer: KernelWriter):
-        self.writer, self.over_trajectories = writer, bool(writer.sizes.large)
-        self.small = len(writer.sizes.small)
+        self.writer, self.over_trajectories = writer, bool(writer.sizes.large_leaves)
+        self.small_count = len(writer.sizes.small_cells)
 
     def _area(self) -> str:
-        return self.writer.area("acc", self.small)
+        return self.writer.area("acc", self.small_count)
 
     def clear(self) -> None:
-        writer, code, lanes = self.writer, self.writer.code, self.writer.lanes
-        code.clear(self._area(), self.small * lanes)
+        writer, code, group_size = self.writer, self.writer.code, self.writer.group_size
+        code.clear(self._area(), self.small_count * group_size)
         if not self.over_trajectories:
             return
         chunk, free = writer.field("chunk"), writer.sizes.free
@@ -131,25 +132,25 @@ class _GradientAccumulator:
         with code.when(is_first):
             code.clear(row, free)
         mask = writer.area("mask", 1)
-        for lane in range(lanes):
-            trajectory = code.add(code.mul(writer.group, lanes), lane)
+        for lane in range(group_size):
+            trajectory = code.add(code.mul(writer.group, group_size), lane)
             is_valid = code.value(f"icmp slt i64 {trajectory}, {writer.field('batch')}")
             weight = code.value(f"uitofp i1 {is_valid} to double")
             code.emit(f"store double {weight}, ptr {code.cell(mask, lane)}, align 8")
-        writer.in_place |= {"sums": row, "mask": mask}
+        writer.large_addresses |= {"sums": row, "mask": mask}
 
     def write(self) -> None:
-        writer, code, lanes = self.writer, self.writer.code, self.writer.lanes
+        writer, code, group_size = self.writer, self.writer.code, self.writer.group_size
         if not self.over_trajectories:
-            writer.write(self._area(), "d_free", self.small)
+            writer.write(self._area(), "d_free", self.small_count)
             return
-        with code.loop(0, self.small) as k:
-            target = code.cell(writer.in_place["sums"], code.load_i64(code.cell("@small", k)))
+        with code.loop(0, self.small_count) as k:
+            target = code.cell(writer.large_addresses["sums"], code.load_i64(code.cell("@small", k)))
             total = code.value(f"load double, ptr {target}, align 8")
-            for lane in range(lanes):
-                address = code.cell(code.cell(self._area(), code.mul(k, lanes)), lane)
+            for lane in range(group_size):
+                address = code.cell(code.cell(self._area(), code.mul(k, group_size)), lane)
                 term = code.value(f"load double, ptr {address}, align 8")
-                mask = code.value(f"load double, ptr {code.cell(writer.in_place['mask'], lane)}, align 8")
+                mask = code.value(f"load double, ptr {code.cell(writer.large_addresses['mask'], lane)}, align 8")
                 is_valid = code.value(f"fcmp une double {mask}, 0.0")
                 term = code.value(f"select i1 {is_valid}, double {term}, double 0.0")
                 total = code.value(f"fadd double {total}, {term}")
@@ -161,8 +162,8 @@ class _Sweep:
 
     def __init__(self, writer: KernelWriter):
         self.writer = writer
-        code, cells = writer.code, writer.sizes.x * writer.lanes
-        self.state_cells, self.saved_cells = cells, writer.sizes.saved * writer.lanes
+        code, cells = writer.code, writer.sizes.x * writer.group_size
+        self.state_cells, self.saved_cells = cells, writer.sizes.saved * writer.group_size
         self.states = writer.field("states")
         self.checkpoints = code.cell(self.states, code.mul(code.add(writer.field("segment"), 1), cells))
         rounded = code.add(writer.field("steps"), code.sub(writer.field("segment"), 1))
@@ -188,7 +189,7 @@ class _Sweep:
         end = code.cell(self.checkpoints, code.mul(self.segments, self.state_cells))
         writer.write(end, "x_end", writer.sizes.x)
 
-    def backward(self, reverse: "_TimeLanes | _TrajectoryLanes") -> None:
+    def reverse(self, segment_sweep: "_TimeLanes | _TrajectoryLanes") -> None:
         code = self.writer.code
         with code.loop(0, self.segments) as reverse_index:
             k = code.sub(code.sub(self.segments, 1), reverse_index)
@@ -197,7 +198,7 @@ class _Sweep:
             with code.when(code.value(f"icmp sgt i64 {reverse_index}, 0")):
                 checkpoint = code.cell(self.checkpoints, code.mul(k, self.state_cells))
                 self._simulate(checkpoint, first, length, write_outputs=False)
-            reverse.segment(first, length)
+            segment_sweep.segment(first, length)
 
     def _bounds(self, k: str) -> tuple[str, str]:
         """First step and length of a segment."""
@@ -222,14 +223,14 @@ class _TrajectoryLanes:
     def __init__(self, sweep: _Sweep, stages: dict[int, GraphStage]):
         self.sweep, self.writer = sweep, sweep.writer
         slots = lane_slots("x s saved ct ct_y ct2 acc d_s")
-        if self.writer.sizes.large:
+        if self.writer.sizes.large_leaves:
             slots += [Slot("sums", False), Slot("mask", True)]
-        self.writer.add("vjp", stages[STATE], self.writer.lanes, slots)
+        self.writer.add_function("vjp", stages[STATE], self.writer.group_size, slots)
 
     def segment(self, first: str, length: str) -> None:
         writer, code, sizes = self.writer, self.writer.code, self.writer.sizes
         s, ct_y, d_s = (writer.area(*a) for a in (("s", sizes.s), ("ct_y", sizes.y), ("d_s", sizes.s)))
-        acc = writer.area("acc", len(sizes.small))
+        acc = writer.area("acc", len(sizes.small_cells))
         with code.loop(0, length) as reverse_index:
             j = code.sub(code.sub(length, 1), reverse_index)
             t = code.add(first, j)
@@ -262,15 +263,16 @@ class _TimeLanes:
         sizes, writer = self.writer.sizes, self.writer
         self.cells = {
             "x": sizes.x, "saved": sizes.saved, "s": sizes.s, "ct": sizes.x, "ct_y": sizes.y,
-            "mid": stages[STATE].passed_cells, "late": stages[COTANGENT].passed_cells,
+            "state_values": stages[STATE].passed_cells, "cotangent_values": stages[COTANGENT].passed_cells,
             "contribution": sizes.free, "d_s": sizes.s,
         }  # fmt: skip
         wide = [Slot(name, True) for name in self.cells]
         one_lane = [Slot(name, False, lanes) for name in self.cells if name != "ct"]
-        writer.add("mid", stages[STATE], lanes, wide)
-        writer.add("late", stages[COTANGENT], 1, [*one_lane, Slot("ct", False), Slot("ct2", False)])
-        writer.add("gradient_step", stages[GRADIENT], lanes, wide)
-        self.copies_ct = "ct" in stages[GRADIENT].reads()
+        one_lane += [Slot("ct", False), Slot("ct2", False)]
+        writer.add_function("state_stage", stages[STATE], lanes, wide)
+        writer.add_function("cotangent_stage", stages[COTANGENT], 1, one_lane)
+        writer.add_function("gradient_stage", stages[GRADIENT], lanes, wide)
+        self.copies_ct = "ct" in stages[GRADIENT].read_slots()
 
     def segment(self, first: str, length: str) -> None:
         writer, code, sizes, lanes = self.writer, self.writer.code, self.writer.sizes, self.lanes
@@ -286,11 +288,11 @@ class _TimeLanes:
                 if cells:
                     rows = [writer.rows_at(name, code.add(first, p))[0] for p in indices]
                     code.pack(rows, areas[name], cells)
-            writer.call("mid", areas, lanes)
+            writer.call("state_stage", areas, lanes)
             self._propagate(areas, code.add(first, begin), count)
-            writer.call("gradient_step", areas, lanes)
+            writer.call("gradient_stage", areas, lanes)
             self._accumulate(areas["contribution"], count)
-            self._write_inputs(areas["d_s"], code.add(first, begin), count)
+            self._write_input_gradient(areas["d_s"], code.add(first, begin), count)
 
     def _propagate(self, areas: dict[str, str], first: str, count: str) -> None:
         """Propagate the cotangent through the steps of a block, from the last to the first."""
@@ -305,7 +307,7 @@ class _TimeLanes:
                     value = code.load_i64(code.cell(ct, k))
                     code.emit(f"store i64 {value}, ptr {code.cell(columns['ct'], k * self.lanes)}, align 8")
             ct2 = writer.double_buffer("ct", code.add(steps_done, 1), cells)
-            writer.call("late", columns | {"ct": ct, "ct2": ct2}, 1)
+            writer.call("cotangent_stage", columns | {"ct": ct, "ct2": ct2}, 1)
 
     def _accumulate(self, contribution: str, count: str) -> None:
         """Accumulate the contributions of the steps in the same order as a kernel with lanes of trajectories."""
@@ -320,8 +322,8 @@ class _TimeLanes:
                 total = code.value(f"fadd double {total}, {term}")
                 code.emit(f"store double {total}, ptr {target}, align 8")
 
-    def _write_inputs(self, d_s: str, first: str, count: str) -> None:
-        """Write the gradient of the inputs."""
+    def _write_input_gradient(self, d_s: str, first: str, count: str) -> None:
+        """Write the gradient with respect to the inputs."""
         writer, code, cells = self.writer, self.writer.code, self.writer.sizes.s
         if not cells:
             return

@@ -1,8 +1,9 @@
 """Common parts of all rollout kernels: the argument record, groups of trajectories, parameters, one step.
 
-The body of a rollout is `step(fixed, free, x, s) -> (x2, y)`: fixed parameters, free (differentiable) parameters, the
-carried state, and the inputs and outputs of each step. A kernel is a function of one pointer, to a record of integers
-and addresses (`RECORD_FIELDS`), so that Python, threads and XLA call all kernels in the same way.
+The body of a rollout is `step(fixed, free, x, s) -> (x2, y)`: fixed parameters; free parameters, with respect to which
+the rollout is differentiated; the carried state; and the inputs and outputs of each step. A kernel is a function of one
+pointer, to a record of integers and addresses (`RECORD_FIELDS`), so that Python, threads and XLA call all kernels in
+the same way.
 
 Lanes are trajectories; the last group is padded by repeating its last trajectory. Parameters are stored as vectors of
 W lanes even where all trajectories share them, because loading a vector is cheaper than broadcasting a scalar.
@@ -23,9 +24,9 @@ from hybridsim.native.graph.partition import (
     remap_slot,
     split_stages,
 )
-from hybridsim.native.llvm.code_writer import DECLARATIONS, FunctionBuilder
 from hybridsim.native.llvm.emit import EmittedFunction, emit
 from hybridsim.native.llvm.emit_straight_line import Slot
+from hybridsim.native.llvm.function_builder import DECLARATIONS, FunctionBuilder
 
 RECORD_FIELDS = (
     "first last batch steps fixed fixed_stride free free_stride x0 x0_stride s s_stride s_step x_end y work states"
@@ -50,9 +51,9 @@ class StepSizes:
     """Cells of each array of a step."""
 
     fixed: int
-    """Parameters that are not differentiated."""
+    """Fixed parameters."""
     free: int
-    """Differentiable parameters."""
+    """Free parameters."""
     x: int
     """The state."""
     s: int
@@ -61,16 +62,16 @@ class StepSizes:
     """Outputs of a step."""
     saved: int = 0
     """Saved values of a step, besides the state."""
-    large: tuple[tuple[int, int], ...] = ()
+    large_leaves: tuple[tuple[int, int], ...] = ()
     """First cell and size of each large free parameter."""
-    in_place: bool = False
+    has_large_parameters: bool = False
     """Whether there are large parameters, free or fixed; these are not packed into lanes but read in place."""
 
     @property
-    def small(self) -> list[int]:
+    def small_cells(self) -> list[int]:
         """Cells of the small free parameters."""
-        large = {k for first, size in self.large for k in range(first, first + size)}
-        return [k for k in range(self.free) if k not in large]
+        large_cells = {k for first, size in self.large_leaves for k in range(first, first + size)}
+        return [k for k in range(self.free) if k not in large_cells]
 
 
 def compact_parameters(
@@ -78,8 +79,8 @@ def compact_parameters(
 ) -> tuple[list[int], list[tuple[Graph, Outputs]]]:
     """Cells of `fixed` that graphs read; and the graphs, reading these and small free parameters from compact rows."""
     used, compact = compact_slot("fixed", *graphs)
-    if sizes.large:
-        new_index = {cell: k for k, cell in enumerate(sizes.small)}
+    if sizes.large_leaves:
+        new_index = {cell: k for k, cell in enumerate(sizes.small_cells)}
         compact = [
             (
                 remap_slot(graph, "free", new_index),
@@ -98,9 +99,9 @@ class Kernel:
     functions: tuple[EmittedFunction, ...]
     texts: tuple[str, ...]
     """Declarations, constants and the driver loop."""
-    lanes: int
+    group_size: int
     """Trajectories per group."""
-    width: int
+    lanes: int
     """Lanes per vector: trajectories, or time steps or directions of a single trajectory."""
     work_cells: int
     """Cells of working memory, besides the states."""
@@ -110,11 +111,12 @@ class Kernel:
     """Cells of memory per direction of differentiation."""
 
 
-def split_step(graph: Graph, outputs: Outputs, passed: str) -> dict[int, GraphStage]:
+def split_step(graph: Graph, outputs: Outputs) -> dict[int, GraphStage]:
     """Stages of a step: operations on parameters only, hoisted out of the time loop, and the remainder."""
     stages = assign_stages(graph, outputs)
     empty = GraphStage(Graph(), {}, 0)
-    return {STATE: empty} | split_stages(graph, outputs, stages, {PARAMETERS: passed}.get, lambda slot: STATE)
+    slots = {PARAMETERS: "parameter_values"}
+    return {STATE: empty} | split_stages(graph, outputs, stages, slots.get, lambda slot: STATE)
 
 
 def lane_slots(names: str) -> list[Slot]:
@@ -130,8 +132,8 @@ class KernelWriter:
         name: str,
         sizes: StepSizes,
         used_cells: Sequence[int],
-        lanes: int,
-        width: int,
+        group_size: int,
+        parameter_lanes: int,
         register_width: int,
         prologues: dict[str, GraphStage | None],
     ):
@@ -141,13 +143,13 @@ class KernelWriter:
             name: kernel name.
             sizes: sizes of a step's arrays.
             used_cells: cells of `fixed` that are read.
-            lanes: trajectories per group.
-            width: lanes of packed parameters.
+            group_size: trajectories per group.
+            parameter_lanes: lanes of packed parameters.
             register_width: elements of a vector register.
             prologues: for each slot of values that depend on parameters only, the stage that computes them.
         """
         self.name, self.sizes, self.used_cells = name, sizes, used_cells
-        self.lanes, self.width, self.register_width = lanes, width, register_width
+        self.group_size, self.parameter_lanes, self.register_width = group_size, parameter_lanes, register_width
         self.code = FunctionBuilder(name, [("ptr", "record")])
         self.functions: dict[str, EmittedFunction] = {}
         self.areas: dict[str, tuple[int, int]] = {}
@@ -157,8 +159,8 @@ class KernelWriter:
         self.streams: dict[str, list[str]] = {}
         """Base addresses of the streamed arrays, for every lane."""
         self.group = ""
-        self.in_place: dict[str, str] = {}
-        """Base addresses of large parameters."""
+        self.large_addresses: dict[str, str] = {}
+        """Addresses of the slots of large parameters and of their accumulated gradients."""
         self.fields = {}
         for index, field in enumerate(RECORD_FIELDS):
             address = self.code.cell("%record", index)
@@ -173,7 +175,7 @@ class KernelWriter:
 
     def area(self, name: str, cells: int, lanes: int | None = None) -> str:
         """Address of a named area of working memory, of `cells` vectors; allocated on first use."""
-        size = max(cells, 1) * (self.lanes if lanes is None else lanes)
+        size = max(cells, 1) * (self.group_size if lanes is None else lanes)
         if name not in self.areas:
             self.areas[name] = (self.work_cells, size)
             self.work_cells += size + -size % 16
@@ -183,7 +185,7 @@ class KernelWriter:
 
     def double_buffer(self, name: str, index: str, cells: int, lanes: int | None = None) -> str:
         """Address of the half of a double buffer that belongs to an even or odd index."""
-        lanes = self.lanes if lanes is None else lanes
+        lanes = self.group_size if lanes is None else lanes
         half = self.code.mul(self.code.value(f"and i64 {index}, 1"), cells * lanes)
         return self.code.cell(self.area(name, 2 * cells, lanes), half)
 
@@ -191,26 +193,30 @@ class KernelWriter:
 
     def parameter_slots(self, lanes: int) -> list[Slot]:
         """Slots of parameters, for a function with the lanes of packed parameters or with a single lane."""
-        template = Slot("", True) if lanes == self.width else Slot("", False, self.width)
+        template = Slot("", True) if lanes == self.parameter_lanes else Slot("", False, self.parameter_lanes)
         slots = [replace(template, name=name) for name in ("fixed", "free", *self.prologues)]
-        return [*slots, *(Slot(name, False) for name in LARGE_PARAMETER_SLOTS)] if self.sizes.in_place else slots
+        if self.sizes.has_large_parameters:
+            slots += [Slot(name, False) for name in LARGE_PARAMETER_SLOTS]
+        return slots
 
-    def add(self, name: str, stage: GraphStage, lanes: int, slots: Sequence[Slot]) -> None:
+    def add_function(self, name: str, stage: GraphStage, lanes: int, slots: Sequence[Slot]) -> None:
         """Emit a stage of the step as a function."""
         all_slots = [*self.parameter_slots(lanes), *slots]
         self.functions[name] = emit(name, stage.graph, stage.outputs, all_slots, lanes, self.register_width)
 
     def call(self, name: str, addresses: dict[str, str], lanes: int | None = None) -> None:
-        """Emit a call of a function with the addresses of its slots."""
+        """Emit a call to a function, with the addresses of its slots."""
         function = self.functions[name]
         bound = self._parameters() | addresses
-        scratch = self.area(f"scratch of {name}", function.scratch, self.lanes if lanes is None else lanes)
+        scratch = self.area(f"scratch of {name}", function.scratch_cells, lanes)
         self.code.call(name, [*(bound[slot.name] for slot in function.slots), scratch])
 
     def _parameters(self) -> dict[str, str]:
-        sizes = {"fixed": len(self.used_cells), "free": len(self.sizes.small)}
+        sizes = {"fixed": len(self.used_cells), "free": len(self.sizes.small_cells)}
         sizes |= {slot: stage.passed_cells for slot, stage in self.prologues.items()}
-        return self.in_place | {name: self.area(name, size, self.width) for name, size in sizes.items()}
+        return self.large_addresses | {
+            name: self.area(name, size, self.parameter_lanes) for name, size in sizes.items()
+        }
 
     # groups of trajectories
 
@@ -223,27 +229,28 @@ class KernelWriter:
         """
         code = self.code
         for slot, stage in self.prologues.items():
-            self.add(f"prologue_{slot}", stage, self.width, [])
+            self.add_function(f"prologue_{slot}", stage, self.parameter_lanes, [])
         with code.loop(self.field("first"), self.field("last")) as group:
             last = code.sub(self.field("batch"), 1)
-            first = code.mul(group, self.lanes)
+            first = code.mul(group, self.group_size)
             self.group = group
-            self.trajectories = [code.minimum(code.add(first, lane), last) for lane in range(self.lanes)]
+            self.trajectories = [code.minimum(code.add(first, lane), last) for lane in range(self.group_size)]
             inputs = ["s", "ct_y"] if "d_s" in results else ["s"]
             self.streams = {name: self.rows(name) for name in inputs}
             for name, cells in results.items():
                 self.streams[name] = self.rows(name, stride=code.mul(self.field("steps"), cells))
-            if self.sizes.in_place:
-                self.in_place = {slot: self.rows(name)[0] for slot, name in LARGE_PARAMETER_SLOTS.items()}
-            small = "@small" if self.sizes.large else None
+            if self.sizes.has_large_parameters:
+                self.large_addresses = {slot: self.rows(name)[0] for slot, name in LARGE_PARAMETER_SLOTS.items()}
+            small = "@small" if self.sizes.large_leaves else None
             for name, size, table in (
                 ("fixed", len(self.used_cells), "@used"),
-                ("free", len(self.sizes.small), small),
+                ("free", len(self.sizes.small_cells), small),
             ):
                 rows = self.rows(name)
-                code.pack(rows * (self.width // len(rows)), self.area(name, size, self.width), size, table)
+                packed = self.area(name, size, self.parameter_lanes)
+                code.pack(rows * (self.parameter_lanes // len(rows)), packed, size, table)
             for slot in self.prologues:
-                self.call(f"prologue_{slot}", {}, self.width)
+                self.call(f"prologue_{slot}", {}, self.parameter_lanes)
             yield
 
     def rows(self, name: str, *, stride: str | None = None) -> list[str]:
@@ -288,12 +295,12 @@ class KernelWriter:
     def kernel(self, *, cells_per_state: int = 0, cells_per_direction: int = 0) -> Kernel:
         """The complete kernel."""
         tables = [_table("used", self.used_cells)]
-        if self.sizes.large:
-            tables.append(_table("small", self.sizes.small))
+        if self.sizes.large_leaves:
+            tables.append(_table("small", self.sizes.small_cells))
         functions, texts = tuple(self.functions.values()), (DECLARATIONS, *tables, self.code.text())
-        width = max(f.lanes for f in functions)
+        lanes = max(f.lanes for f in functions)
         return Kernel(
-            self.name, functions, texts, self.lanes, width, self.work_cells, cells_per_state, cells_per_direction
+            self.name, functions, texts, self.group_size, lanes, self.work_cells, cells_per_state, cells_per_direction
         )
 
 

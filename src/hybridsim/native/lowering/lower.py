@@ -1,8 +1,8 @@
 """Lowering of traced JAX functions to the scalar graph.
 
-An array is a NumPy array of node ids, so reshapes, slices and static indexing generate no code.
-Every primitive has a rule in one of the `rules_*` modules; calls (`jit`, `custom_jvp`, checkpoints) are inlined, and
-loops of known trip count are unrolled unless the unrolled code would be long.
+An array of the traced function is represented by a NumPy array of node ids, so reshapes, slices and static indexing
+generate no code. Every primitive has a rule in one of the `rules_*` modules; calls (`jit`, `custom_jvp`, checkpoints)
+are inlined, and loops of known trip count are unrolled unless the unrolled code would be long.
 """
 
 from collections.abc import Callable, Sequence
@@ -54,7 +54,7 @@ class Lowering:
             return None
         return np.array(values).reshape(nodes.shape)
 
-    def elementwise(self, function: Callable[..., int], *arrays: Nodes) -> Nodes:
+    def map_elements(self, function: Callable[..., int], *arrays: Nodes) -> Nodes:
         """A function of nodes mapped over arrays with broadcasting."""
         arrays = tuple(scalarize(self.graph, a) for a in arrays)
         shape = arrays[0].shape
@@ -119,7 +119,7 @@ class Lowering:
     def _round_to_dtype(self, dtype: Any, nodes: Nodes) -> Nodes:
         """Round to single precision, which after every operation gives the bits of single-precision arithmetic."""
         if dtype == np.float32:
-            return self.elementwise(self.graph.round_to_float32, nodes)
+            return self.map_elements(self.graph.round_to_float32, nodes)
         if dtype in _NARROW_FLOATS:
             raise UnsupportedPrimitive(f"values of type {dtype} are not supported by the native back-end")
         return nodes

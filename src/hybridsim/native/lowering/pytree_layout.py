@@ -91,7 +91,7 @@ class PytreeLayout:
         constant_cells: dict[int, float],
         *,
         floats_only: bool = False,
-        in_place: str | None = None,
+        in_place_slot: str | None = None,
     ) -> list[Nodes]:
         """Input nodes of the leaves; constants for some cells.
 
@@ -100,14 +100,14 @@ class PytreeLayout:
             slot: slot to read from.
             constant_cells: values of compile-time constants, by cell.
             floats_only: whether to skip leaves that are not floats.
-            in_place: slot of large leaves; by default they are read like the others.
+            in_place_slot: slot of large leaves; by default they are read like the others.
         """
         arrays = []
         for leaf, first in zip(self.leaves, self.offsets(), strict=True):
             if floats_only and leaf.kind != FLOAT:
                 continue
-            if in_place is not None and leaf.is_large:
-                array = graph_arrays.array_node(graph, graph_arrays.ArrayInput(in_place, first, leaf.size))
+            if in_place_slot is not None and leaf.is_large:
+                array = graph_arrays.array_node(graph, graph_arrays.ArrayInput(in_place_slot, first, leaf.size))
                 arrays.append(graph_arrays.element_ids(graph, array).reshape(leaf.shape))
                 continue
             nodes = [
@@ -120,7 +120,13 @@ class PytreeLayout:
         return arrays
 
     def output_nodes(
-        self, graph: Graph, slot: str, arrays: list[Nodes], *, floats_only: bool = False, in_place: str | None = None
+        self,
+        graph: Graph,
+        slot: str,
+        arrays: list[Nodes],
+        *,
+        floats_only: bool = False,
+        in_place_slot: str | None = None,
     ) -> dict[tuple[str, int], int]:
         """Nodes to store, by slot and index; an array node is keyed by its first cell.
 
@@ -129,7 +135,7 @@ class PytreeLayout:
             slot: slot to store to.
             arrays: nodes of the leaves.
             floats_only: whether `arrays` has float leaves only.
-            in_place: slot of large leaves; by default they are stored like the others.
+            in_place_slot: slot of large leaves; by default they are stored like the others.
         """
         outputs = {}
         leaves = [
@@ -138,12 +144,12 @@ class PytreeLayout:
             if leaf.kind == FLOAT or not floats_only
         ]
         for (leaf, first), nodes in zip(leaves, arrays, strict=True):
-            if in_place is not None and leaf.is_large:
+            if in_place_slot is not None and leaf.is_large:
                 if not graph_arrays.has_elements(nodes) and all(graph.constants.get(n) == 0.0 for n in set(nodes.flat)):
                     continue
-                outputs[in_place, first] = graph_arrays.as_array(graph, nodes)
+                outputs[in_place_slot, first] = graph_arrays.array_node_of(graph, nodes)
             elif graph_arrays.has_elements(nodes) and nodes.size > graph_arrays.MAX_UNROLLED_SIZE:
-                outputs[slot, first] = graph_arrays.as_array(graph, nodes)
+                outputs[slot, first] = graph_arrays.array_node_of(graph, nodes)
             else:
                 scalars = graph_arrays.scalarize(graph, nodes).ravel().tolist()
                 outputs |= {(slot, first + k): node for k, node in enumerate(scalars)}

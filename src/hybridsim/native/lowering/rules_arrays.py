@@ -14,7 +14,7 @@ from hybridsim.native.graph.arrays import (
     MatrixVectorProduct,
     OuterProduct,
     array_node,
-    as_array,
+    array_node_of,
     element_ids,
     has_elements,
     operand_slot,
@@ -71,7 +71,7 @@ def _elementwise_map(lowering: Lowering, equation: Any, arguments: list[Nodes]) 
                 continue
             operand, kind = first, graph.kinds[first]
         else:
-            operand = as_array(graph, nodes)
+            operand = array_node_of(graph, nodes)
             kind = graph.data[operand].kind
         inputs.append(body.graph.input(operand_slot(len(array_operands)), 0, kind))
         array_operands.append(operand)
@@ -86,7 +86,7 @@ def _add_outer_products(graph: Graph, arguments: list[Nodes]) -> Nodes | None:
     """Sum of two sums of outer products as a single one; None if the arguments are not such sums."""
     if not all(has_elements(a) for a in arguments) or arguments[0].ndim != 2:
         return None
-    a, b = (as_array(graph, nodes) for nodes in arguments)
+    a, b = (array_node_of(graph, nodes) for nodes in arguments)
     spec = graph.data[a]
     if not isinstance(spec, OuterProduct) or graph.data[b] != spec:
         return None
@@ -123,10 +123,11 @@ def _rows_times_columns(graph: Graph, rows: Nodes, columns: Nodes) -> Nodes | No
         array, first, row_stride, column_stride = matrix
         spec = MatrixVectorProduct(count, terms, first, row_stride, column_stride)
         return np.stack(
-            [element_ids(graph, array_node(graph, spec, array, as_array(graph, column))) for column in columns], axis=1
+            [element_ids(graph, array_node(graph, spec, array, array_node_of(graph, column))) for column in columns],
+            axis=1,
         )
     if terms <= min(MAX_OUTER_TERMS, column_count) and (has_elements(rows) or has_elements(columns)):
-        pairs = [as_array(graph, side[:, k]) for k in range(terms) for side in (rows, columns)]
+        pairs = [array_node_of(graph, side[:, k]) for k in range(terms) for side in (rows, columns)]
         return element_ids(graph, array_node(graph, OuterProduct(count, column_count), *pairs)).reshape(
             count, column_count
         )

@@ -18,10 +18,10 @@ def wrap_to_dtype(lowering: Lowering, dtype: Any, nodes: Nodes) -> Nodes:
     graph, bits = lowering.graph, 8 * dtype.itemsize
     if dtype.kind == "u" and bits < 64:
         mask = graph.constant(2**bits - 1)
-        return lowering.elementwise(lambda a: graph.integer("iand", a, mask), nodes)
+        return lowering.map_elements(lambda a: graph.integer("iand", a, mask), nodes)
     if dtype.kind == "i" and bits < 64:
         unused_bits = graph.constant(64 - bits)
-        return lowering.elementwise(
+        return lowering.map_elements(
             lambda a: graph.integer("ashr", graph.integer("shl", a, unused_bits), unused_bits), nodes
         )
     return nodes
@@ -42,7 +42,7 @@ def _convert(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[
     kind = kind_of(new)
     if "uint64" in (old.name, new.name) and "f" in (old.kind, new.kind):
         raise UnsupportedPrimitive(f"conversion of {old} to {new} is not supported by the native back-end")
-    result = lowering.elementwise(lambda a: graph.convert(a, kind), *arguments)
+    result = lowering.map_elements(lambda a: graph.convert(a, kind), *arguments)
     if kind != INT or np.can_cast(old, new):
         return [result]
     if kind_of(old) == INT:
@@ -54,7 +54,7 @@ def _convert(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[
     def clamp(a: int) -> int:
         return graph.select(graph.less(a, lowest), lowest, graph.select(graph.less(highest, a), highest, a))
 
-    return [lowering.elementwise(clamp, result)]
+    return [lowering.map_elements(clamp, result)]
 
 
 def _bitcast(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
@@ -63,15 +63,15 @@ def _bitcast(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[
         raise UnsupportedPrimitive(f"bitcast of {old} to {new} is not supported by the native back-end")
     if (old.kind == "f") == (new.kind == "f"):
         return list(arguments)
-    return [lowering.elementwise(graph.bits if old.kind == "f" else graph.from_bits, *arguments)]
+    return [lowering.map_elements(graph.bits if old.kind == "f" else graph.from_bits, *arguments)]
 
 
 def _logic(op: str):
     def rule(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
         graph = lowering.graph
         if kind_of(equation.outvars[0].aval.dtype) == BOOL:
-            return [lowering.elementwise(lambda a, b: graph.logic(op, a, b), *arguments)]
-        return [lowering.elementwise(lambda a, b: graph.integer(f"i{op}", a, b), *arguments)]
+            return [lowering.map_elements(lambda a, b: graph.logic(op, a, b), *arguments)]
+        return [lowering.map_elements(lambda a, b: graph.integer(f"i{op}", a, b), *arguments)]
 
     return rule
 
@@ -80,9 +80,9 @@ def _logic(op: str):
 def _not(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
     graph = lowering.graph
     if kind_of(equation.outvars[0].aval.dtype) == BOOL:
-        return [lowering.elementwise(graph.invert, *arguments)]
+        return [lowering.map_elements(graph.invert, *arguments)]
     minus_one = graph.constant(-1)
-    return [lowering.elementwise(lambda a: graph.integer("ixor", a, minus_one), *arguments)]
+    return [lowering.map_elements(lambda a: graph.integer("ixor", a, minus_one), *arguments)]
 
 
 def _shift(op: str) -> Rule:
@@ -102,7 +102,7 @@ def _shift(op: str) -> Rule:
             result = graph.integer(op, a, graph.select(is_in_range, count, sign_shift))
             return result if op == "ashr" else graph.select(is_in_range, result, zero)
 
-        return [lowering.elementwise(shift, operand, arguments[1])]
+        return [lowering.map_elements(shift, operand, arguments[1])]
 
     return rule
 

@@ -86,7 +86,7 @@ def _while(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[No
         )
     for condition, state in reversed(candidates):
         carry = [
-            lowering.elementwise(
+            lowering.map_elements(
                 graph.select, condition.reshape(condition.shape + (1,) * (a.ndim - condition.ndim)), a, b
             )
             for a, b in zip(carry, state, strict=True)
@@ -112,7 +112,7 @@ def _cond(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nod
         )
         branch_results = lowering.lower_closed_jaxpr(branches[k], operands)
         results = [
-            lowering.elementwise(lambda yes, no, c=chosen: graph.select(c, yes, no), a, b)
+            lowering.map_elements(lambda yes, no, c=chosen: graph.select(c, yes, no), a, b)
             for a, b in zip(branch_results, results, strict=True)
         ]
     return results

@@ -23,15 +23,15 @@ def arithmetic(graph: Graph, dtype: Any, name: str) -> Callable[[int, int], int]
     return lambda a, b: graph.logic(name, a, b) if kind == BOOL else graph.integer(f"i{name}", a, b)
 
 
-def _float_or_int(float_op: Callable[[Graph], Callable], integer_op: str) -> Rule:
+def _arithmetic_rule(float_op: Callable[[Graph], Callable], integer_op: str) -> Rule:
     """Rule of an arithmetic primitive for floats and integers."""
 
     @with_wraparound
     def rule(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
         graph = lowering.graph
         if kind_of(equation.outvars[0].aval.dtype) == FLOAT:
-            return [lowering.elementwise(float_op(graph), *arguments)]
-        return [lowering.elementwise(lambda *a: graph.integer(integer_op, *a), *arguments)]
+            return [lowering.map_elements(float_op(graph), *arguments)]
+        return [lowering.map_elements(lambda *a: graph.integer(integer_op, *a), *arguments)]
 
     return rule
 
@@ -40,7 +40,7 @@ def _apply_op(function: Callable[[Graph], Callable[..., int]]):
     """Rule that applies a graph operation to each element."""
 
     def rule(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
-        return [lowering.elementwise(function(lowering.graph), *arguments)]
+        return [lowering.map_elements(function(lowering.graph), *arguments)]
 
     return rule
 
@@ -49,25 +49,27 @@ def _apply_op(function: Callable[[Graph], Callable[..., int]]):
 def _neg(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
     graph = lowering.graph
     if kind_of(equation.outvars[0].aval.dtype) == FLOAT:
-        return [lowering.elementwise(graph.neg, *arguments)]
+        return [lowering.map_elements(graph.neg, *arguments)]
     zero = graph.constant(0)
-    return [lowering.elementwise(lambda a: graph.integer("isub", zero, a), *arguments)]
+    return [lowering.map_elements(lambda a: graph.integer("isub", zero, a), *arguments)]
 
 
 @with_wraparound
 def _abs(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
     graph = lowering.graph
     if kind_of(equation.outvars[0].aval.dtype) == FLOAT:
-        return [lowering.elementwise(graph.abs, *arguments)]
+        return [lowering.map_elements(graph.abs, *arguments)]
     zero = graph.constant(0)
     return [
-        lowering.elementwise(lambda a: graph.select(graph.less(a, zero), graph.integer("isub", zero, a), a), *arguments)
+        lowering.map_elements(
+            lambda a: graph.select(graph.less(a, zero), graph.integer("isub", zero, a), a), *arguments
+        )
     ]
 
 
 def _min_or_max_rule(name: str):
     def rule(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
-        return [lowering.elementwise(min_or_max(lowering.graph, equation.outvars[0].aval.dtype, name), *arguments)]
+        return [lowering.map_elements(min_or_max(lowering.graph, equation.outvars[0].aval.dtype, name), *arguments)]
 
     return rule
 
@@ -91,7 +93,7 @@ def _sign(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nod
         # sign(0) = 0 and sign(NaN) = NaN
         return graph.select(graph.less(zero, a), one, graph.select(graph.less(a, zero), minus_one, a))
 
-    return [lowering.elementwise(sign, *arguments)]
+    return [lowering.map_elements(sign, *arguments)]
 
 
 def _comparison(op: str, *, swapped: bool = False):
@@ -100,8 +102,8 @@ def _comparison(op: str, *, swapped: bool = False):
         a, b = reversed(arguments) if swapped else arguments
         if kind_of(equation.invars[0].aval.dtype) == BOOL and op in ("lt", "le"):
             # false < true
-            a, b = (lowering.elementwise(lambda x: graph.convert(x, "i"), x) for x in (a, b))
-        return [lowering.elementwise(lambda x, y: graph.compare(op, x, y), a, b)]
+            a, b = (lowering.map_elements(lambda x: graph.convert(x, "i"), x) for x in (a, b))
+        return [lowering.map_elements(lambda x, y: graph.compare(op, x, y), a, b)]
 
     return rule
 
@@ -120,7 +122,7 @@ def _total_order(op: str):
             bits = graph.bits(a)
             return graph.integer("ixor", bits, graph.integer("lshr", graph.integer("ashr", bits, sign), one))
 
-        return [lowering.elementwise(lambda a, b: graph.compare(op, sortable_bits(a), sortable_bits(b)), *arguments)]
+        return [lowering.map_elements(lambda a, b: graph.compare(op, sortable_bits(a), sortable_bits(b)), *arguments)]
 
     return rule
 
@@ -129,7 +131,7 @@ def _select_n(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list
     graph = lowering.graph
     predicate, *cases = arguments
     if kind_of(equation.invars[0].aval.dtype) == BOOL:
-        return [lowering.elementwise(lambda c, no, yes: graph.select(c, yes, no), predicate, *cases)]
+        return [lowering.map_elements(lambda c, no, yes: graph.select(c, yes, no), predicate, *cases)]
 
     def select_case(index: int, *values: int) -> int:
         result = values[-1]
@@ -137,17 +139,17 @@ def _select_n(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list
             result = graph.select(graph.equal(index, graph.constant(k)), values[k], result)
         return result
 
-    return [lowering.elementwise(select_case, predicate, *cases)]
+    return [lowering.map_elements(select_case, predicate, *cases)]
 
 
 @with_wraparound
 def _integer_pow(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
     graph, n, dtype = lowering.graph, equation.params["y"], equation.outvars[0].aval.dtype
     if kind_of(dtype) == FLOAT:
-        return [lowering.elementwise(lambda a: graph.power(a, n), *arguments)]
+        return [lowering.map_elements(lambda a: graph.power(a, n), *arguments)]
     mul, result = arithmetic(graph, dtype, "mul"), lowering.constants(np.ones(arguments[0].shape, int))
     for _ in range(n):
-        result = lowering.elementwise(mul, result, *arguments)
+        result = lowering.map_elements(mul, result, *arguments)
     return [result]
 
 
@@ -160,7 +162,7 @@ def _pow(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Node
             return graph.power(a, int(exponent))
         return graph.function("pow", a, graph.convert(b, FLOAT))
 
-    return [lowering.elementwise(power, *arguments)]
+    return [lowering.map_elements(power, *arguments)]
 
 
 def _square(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
@@ -173,7 +175,7 @@ def _one_minus_square(lowering: Lowering, equation: Any, arguments: list[Nodes])
     graph, dtype = lowering.graph, equation.outvars[0].aval.dtype
     add, sub, mul = (arithmetic(graph, dtype, name) for name in ("add", "sub", "mul"))
     one = lowering.constants(np.ones((), dtype)).item()
-    return [lowering.elementwise(lambda x: mul(add(one, x), sub(one, x)), *arguments)]
+    return [lowering.map_elements(lambda x: mul(add(one, x), sub(one, x)), *arguments)]
 
 
 @with_wraparound
@@ -185,20 +187,20 @@ def _polynomial(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> li
     def value(x: int, *coefficients: int) -> int:
         return reduce(lambda total, c: add(mul(total, x), c), reversed(coefficients))
 
-    return [lowering.elementwise(value, *arguments)]
+    return [lowering.map_elements(value, *arguments)]
 
 
 def _clamp(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
     dtype = equation.outvars[0].aval.dtype
     larger, smaller = (min_or_max(lowering.graph, dtype, name) for name in ("max", "min"))
     lower, x, upper = arguments
-    return [lowering.elementwise(lambda lo, a, up: smaller(larger(lo, a), up), lower, x, upper)]
+    return [lowering.map_elements(lambda lo, a, up: smaller(larger(lo, a), up), lower, x, upper)]
 
 
 def _round(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
     graph = lowering.graph
     if int(equation.params["rounding_method"]) == 1:
-        return [lowering.elementwise(lambda a: graph.round_to_integer("rint", a), *arguments)]
+        return [lowering.map_elements(lambda a: graph.round_to_integer("rint", a), *arguments)]
     half = graph.constant(0.5)
 
     def away_from_zero(a: int) -> int:
@@ -209,7 +211,7 @@ def _round(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[No
         result = graph.select(graph.less(graph.sub(magnitude, truncated), half), truncated, next_up)
         return graph.select(graph.less(a, graph.constant(0.0)), graph.neg(result), result)
 
-    return [lowering.elementwise(away_from_zero, *arguments)]
+    return [lowering.map_elements(away_from_zero, *arguments)]
 
 
 def _erf_inv(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
@@ -236,13 +238,13 @@ def _erf_inv(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[
         z = graph.select(graph.less(magnitude, one), z, limit)
         return graph.select(graph.less(x, constant(0.0)), graph.neg(z), z)
 
-    return [lowering.elementwise(erf_inv, *arguments)]
+    return [lowering.map_elements(erf_inv, *arguments)]
 
 
 def _is_finite(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
     graph = lowering.graph
     infinity = graph.constant(float("inf"))
-    return [lowering.elementwise(lambda a: graph.less(graph.abs(a), infinity), *arguments)]
+    return [lowering.map_elements(lambda a: graph.less(graph.abs(a), infinity), *arguments)]
 
 
 def _rem(graph: Graph) -> Callable[[int, int], int]:
@@ -258,7 +260,7 @@ def _reduce_precision(lowering: Lowering, equation: Any, arguments: list[Nodes])
     if bits == (11, 52):
         return list(arguments)
     if bits == (8, 23):
-        return [lowering.elementwise(lowering.graph.round_to_float32, *arguments)]
+        return [lowering.map_elements(lowering.graph.round_to_float32, *arguments)]
     raise UnsupportedPrimitive(f"reduce_precision to {bits} bits is not supported by the native back-end")
 
 
@@ -266,12 +268,12 @@ _UNARY_FUNCTIONS = {name: _apply_op(lambda g, name=name: lambda a: g.function(na
 
 RULES = {
     **_UNARY_FUNCTIONS,
-    "add": _float_or_int(lambda g: g.add, "iadd"),
-    "add_any": _float_or_int(lambda g: g.add, "iadd"),
-    "sub": _float_or_int(lambda g: g.sub, "isub"),
-    "mul": _float_or_int(lambda g: g.mul, "imul"),
-    "div": _float_or_int(lambda g: g.div, "idiv"),
-    "rem": _float_or_int(_rem, "irem"),
+    "add": _arithmetic_rule(lambda g: g.add, "iadd"),
+    "add_any": _arithmetic_rule(lambda g: g.add, "iadd"),
+    "sub": _arithmetic_rule(lambda g: g.sub, "isub"),
+    "mul": _arithmetic_rule(lambda g: g.mul, "imul"),
+    "div": _arithmetic_rule(lambda g: g.div, "idiv"),
+    "rem": _arithmetic_rule(_rem, "irem"),
     "neg": _neg,
     "abs": _abs,
     "sign": _sign,

@@ -63,7 +63,7 @@ def _read_block(lowering: Lowering, operand: Nodes, starts: list[int], sizes: tu
         if result is None or condition is None:
             result = block
         else:
-            result = lowering.elementwise(lambda yes, no, c=condition: graph.select(c, yes, no), block, result)
+            result = lowering.map_elements(lambda yes, no, c=condition: graph.select(c, yes, no), block, result)
     assert result is not None
     return result
 
@@ -77,10 +77,10 @@ def _update_block(
     last = [n - size for n, size in zip(operand.shape, update.shape, strict=True)]
     for position, condition in _index_cases(lowering, starts, last):
         region = tuple(slice(first, first + size) for first, size in zip(position, update.shape, strict=True))
-        updated = lowering.elementwise(combine, operand[region], update)
+        updated = lowering.map_elements(combine, operand[region], update)
         if condition is not None:
             # at most one condition is true, so other positions keep their values
-            updated = lowering.elementwise(
+            updated = lowering.map_elements(
                 lambda yes, no, c=condition: graph.select(c, yes, no), updated, result[region]
             )
         result[region] = updated
@@ -136,7 +136,7 @@ def _gather(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[N
             if graph.constants.get(is_outside) is not False:
                 if fill is None:
                     fill = lowering.constants(_fill_value(equation)).item()
-                block = lowering.elementwise(lambda b, c=is_outside, f=fill: graph.select(c, f, b), block)
+                block = lowering.map_elements(lambda b, c=is_outside, f=fill: graph.select(c, f, b), block)
         region: list[Any] = [slice(None)] * len(shape)
         for axis, k in zip(batch_axes, position, strict=True):
             region[axis] = k
@@ -201,7 +201,7 @@ def _scatter(name: str) -> Rule:
             if graph.constants.get(is_outside) is True:
                 continue
             updated = _update_block(lowering, result, starts, block, combine)
-            result = lowering.elementwise(lambda new, old, c=is_outside: graph.select(c, old, new), updated, result)
+            result = lowering.map_elements(lambda new, old, c=is_outside: graph.select(c, old, new), updated, result)
         return [result]
 
     return rule

@@ -97,7 +97,7 @@ def _arg_extreme(name: str):
     return rule
 
 
-def _cumulative(name: str) -> Rule:
+def _cumulative_reduction(name: str) -> Rule:
     @with_wraparound
     def rule(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
         graph, axis = lowering.graph, equation.params["axis"]
@@ -107,7 +107,7 @@ def _cumulative(name: str) -> Rule:
             combine = arithmetic(graph, equation.outvars[0].aval.dtype, name)
         rows = np.moveaxis(arguments[0], axis, 0)
         rows = rows[::-1] if equation.params["reverse"] else rows
-        results = list(accumulate(rows, lambda total, row: lowering.elementwise(combine, total, row)))
+        results = list(accumulate(rows, lambda total, row: lowering.map_elements(combine, total, row)))
         results = results[::-1] if equation.params["reverse"] else results
         return [np.moveaxis(np.stack(results), 0, axis) if results else arguments[0]]
 
@@ -151,14 +151,18 @@ def _batched_products(lowering: Lowering, dtype: Any, rows: Nodes, columns: Node
 
 def _sliding_windows(x: Nodes, fill: int, sizes, strides, padding, base_dilation, dilation) -> Nodes:
     """Windows sliding over the last axes of an array; window positions come first among these axes, then elements."""
-    config = [(0, 0, 0)] * (x.ndim - len(sizes))
+    first_axis = x.ndim - len(sizes)
+    leading_padding = [(0, 0, 0)] * first_axis
     x = pad(
         x,
         fill,
-        [*config, *((low, high, factor - 1) for (low, high), factor in zip(padding, base_dilation, strict=True))],
+        [
+            *leading_padding,
+            *((low, high, factor - 1) for (low, high), factor in zip(padding, base_dilation, strict=True)),
+        ],
     )
     for k, (size, stride, spacing) in enumerate(zip(sizes, strides, dilation, strict=True)):
-        axis = len(config) + k
+        axis = first_axis + k
         starts = np.arange(0, x.shape[axis] - (size - 1) * spacing, stride)
         x = np.moveaxis(np.take(x, starts[:, None] + np.arange(size) * spacing, axis), axis + 1, -1)
     return x
@@ -212,11 +216,11 @@ RULES = {
     "reduce_window_min": _reduce_window("min"),
     "argmax": _arg_extreme("argmax"),
     "argmin": _arg_extreme("argmin"),
-    "cumsum": _cumulative("add"),
-    "cumprod": _cumulative("mul"),
-    "cummax": _cumulative("max"),
-    "cummin": _cumulative("min"),
-    "cumlogsumexp": _cumulative("logaddexp"),
+    "cumsum": _cumulative_reduction("add"),
+    "cumprod": _cumulative_reduction("mul"),
+    "cummax": _cumulative_reduction("max"),
+    "cummin": _cumulative_reduction("min"),
+    "cumlogsumexp": _cumulative_reduction("logaddexp"),
     "dot_general": with_wraparound(_dot_general),
     "conv_general_dilated": _convolution,
 }

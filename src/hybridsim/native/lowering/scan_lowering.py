@@ -110,7 +110,7 @@ def unroll_or_loop(lowering: Lowering, scan: Scan) -> list[Nodes]:
 
 
 def _live_nodes(graph: Graph, arrays: list[Nodes]) -> list[int]:
-    return graph.live(node for nodes in arrays for node in source_nodes(nodes))
+    return graph.live_nodes(node for nodes in arrays for node in source_nodes(nodes))
 
 
 def _compiled_size(graph: Graph, nodes: Collection[int]) -> int:
@@ -127,7 +127,7 @@ class _LoopBody:
         self.graph = Graph()
         self.views: list[StridedView] = []
         self.arguments: list[int] = []
-        self.gathered_columns: dict[str, list[Nodes]] = {"fixed": [], "rows": []}
+        self.gathered_columns: dict[str, list[Nodes]] = {"invariants": [], "rows": []}
         carry, self.initial_carry = [], []
         for nodes in scan.carry:
             nodes = scalarize(self.outer, nodes)
@@ -135,7 +135,7 @@ class _LoopBody:
             inputs = [self.graph.input("carry", len(self.initial_carry) + k, kind) for k, kind in enumerate(kinds)]
             carry.append(np.array(inputs, dtype=np.int64).reshape(nodes.shape))
             self.initial_carry += nodes.ravel().tolist()
-        invariants = [self._operand(nodes[None], "fixed") for nodes in scan.consts]
+        invariants = [self._operand(nodes[None], "invariants") for nodes in scan.consts]
         rows = [self._operand(nodes, "rows") for nodes in scan.xs]
         self.results = Lowering(self.graph).lower_closed_jaxpr(scan.jaxpr, [*invariants, *carry, *rows])
 
@@ -147,7 +147,7 @@ class _LoopBody:
             if view is not None:
                 array, first = view
                 name, kind = f"view{len(self.views)}", self._kind(nodes)
-                self.views.append(StridedView(name, first, 0 if slot == "fixed" else row, kind))
+                self.views.append(StridedView(name, first, 0 if slot == "invariants" else row, kind))
                 self.arguments.append(array)
                 return np.array([self.graph.input(name, k, kind) for k in range(row)], dtype=np.int64).reshape(shape)
         columns = scalarize(self.outer, nodes).reshape(len(nodes), row).T
@@ -172,7 +172,7 @@ class _LoopBody:
         for slot, columns in self.gathered_columns.items():
             if columns:
                 scalars = np.array(columns).T.ravel().tolist()
-                self.views.append(StridedView(slot, 0, 0 if slot == "fixed" else len(columns)))
+                self.views.append(StridedView(slot, 0, 0 if slot == "invariants" else len(columns)))
                 self.arguments.append(array_node(outer, Stack(len(scalars), outer.kinds[scalars[0]]), *scalars))
         outputs, results, offset = {}, [], 0
         for nodes in self.results[:n]:

@@ -45,7 +45,7 @@ class StepGraphs:
         constant_cells: dict[int, float],
         *,
         fma: bool,
-        in_place: Mapping[str, str] = IN_PLACE_SLOTS,
+        in_place_slots: Mapping[str, str] = IN_PLACE_SLOTS,
     ):
         """Prepare the graphs; each is built at first access.
 
@@ -54,10 +54,10 @@ class StepGraphs:
             layouts: layouts of its arguments and results.
             constant_cells: values of the cells of `fixed` that become compile-time constants.
             fma: whether the target has fused multiply-add.
-            in_place: for each slot, the slot of its large leaves.
+            in_place_slots: for each slot, the slot of its large leaves.
         """
         self.step, self.layouts, self.constant_cells = step, layouts, constant_cells
-        self.fma, self.in_place = fma, in_place
+        self.fma, self.in_place_slots = fma, in_place_slots
 
     @cached_property
     def step_graph(self) -> tuple[Graph, Outputs]:
@@ -69,7 +69,7 @@ class StepGraphs:
     def vjp_graph(self) -> tuple[Graph, Outputs]:
         """Graph of the VJP, which also reads `ct` and `ct_y`, and writes `contribution`, `ct2` and `d_s`.
 
-        Contributions to the gradient of large parameters are accumulated in `sums`.
+        Contributions to the gradient with respect to large parameters are accumulated in `sums`.
         """
         graph, _, vjp = self._step_and_vjp
         return self._optimize(graph, vjp)
@@ -170,9 +170,9 @@ class StepGraphs:
         nodes = []
         for name, layout, floats_only in arguments:
             constant_cells = self.constant_cells if name == "fixed" else {}
-            in_place = self.in_place.get(name)
+            in_place_slot = self.in_place_slots.get(name)
             nodes += layout.input_nodes(
-                lowering.graph, name, constant_cells, floats_only=floats_only, in_place=in_place
+                lowering.graph, name, constant_cells, floats_only=floats_only, in_place_slot=in_place_slot
             )
         return lowering.lower_closed_jaxpr(closed, nodes)
 
@@ -191,9 +191,11 @@ class StepGraphs:
                 if leaf.kind != FLOAT:
                     outputs |= {(slot, first + k): zero for k in range(leaf.size)}
             count = len(layout.float_leaves(layout.shapes()))
-            in_place = self.in_place.get(slot)
+            in_place_slot = self.in_place_slots.get(slot)
             try:
-                outputs |= layout.output_nodes(graph, slot, results[:count], floats_only=True, in_place=in_place)
+                outputs |= layout.output_nodes(
+                    graph, slot, results[:count], floats_only=True, in_place_slot=in_place_slot
+                )
             except UnsupportedPrimitive as error:
                 raise UnsupportedPrimitive(f"in the derivative with respect to large arrays, {error}") from None
             del results[:count]
@@ -244,7 +246,8 @@ def structural_constants(layout: PytreeLayout, values: np.ndarray) -> dict[int, 
     constants = {}
     for leaf, first in zip(layout.leaves, layout.offsets(), strict=True):
         for k, v in enumerate(values[first : first + leaf.size].tolist(), start=first):
-            # integer cells hold bit patterns, which as floats can be anything; only zero is unambiguous
-            if v == 0.0 or (leaf.kind == FLOAT and (v in (1.0, -1.0) or math.isinf(v))):
+            # integer cells hold bit patterns, which as floats can be anything; only +0.0, the integer 0, is unambiguous
+            is_zero = v == 0.0 and (leaf.kind == FLOAT or math.copysign(1.0, v) > 0.0)
+            if is_zero or (leaf.kind == FLOAT and (v in (1.0, -1.0) or math.isinf(v))):
                 constants[k] = v
     return constants

@@ -28,12 +28,14 @@ _FORMAT = b"hybridsim kernel 1\n"
 
 
 @dataclass(frozen=True)
-class CachedKernel:
+class CompiledKernel:
     """A compiled kernel: object code, and the metadata needed to call it."""
 
     name: str
+    """Name of its entry point."""
+    group_size: int
+    """Trajectories per group; for this and the next fields see `kernel_writer.Kernel`."""
     lanes: int
-    width: int
     work_cells: int
     cells_per_state: int
     cells_per_direction: int
@@ -53,8 +55,8 @@ def folder() -> Path | None:
         return None
 
 
-def load(key: str) -> CachedKernel | None:
-    """Entry of a key; None if it is missing or damaged. A damaged file is removed."""
+def load(key: str) -> CompiledKernel | None:
+    """Entry for a key; None if it is missing or damaged. A damaged file is removed."""
     root = _usable_folder(create=False)
     if root is None:
         return None
@@ -73,7 +75,7 @@ def load(key: str) -> CachedKernel | None:
     return entry
 
 
-def store(key: str, entry: CachedKernel) -> None:
+def store(key: str, entry: CompiledKernel) -> None:
     """Store an entry; a full or read-only disk causes a warning only."""
     root = _usable_folder(create=True)
     if root is None:
@@ -141,21 +143,21 @@ def source_hash() -> str:
     return digest.hexdigest()
 
 
-def _encode(entry: CachedKernel) -> bytes:
+def _encode(entry: CompiledKernel) -> bytes:
     metadata = asdict(entry)
     code = metadata.pop("code")
     body = json.dumps(metadata).encode() + b"\n" + code
     return _FORMAT + hashlib.sha256(body).hexdigest().encode() + b"\n" + body
 
 
-def _decode(content: bytes) -> CachedKernel:
+def _decode(content: bytes) -> CompiledKernel:
     if not content.startswith(_FORMAT):
         raise ValueError("not a kernel")
     digest, body = content[len(_FORMAT) :].split(b"\n", 1)
     if hashlib.sha256(body).hexdigest().encode() != digest:
         raise ValueError("damaged")
     metadata, code = body.split(b"\n", 1)
-    return CachedKernel(**json.loads(metadata), code=code)
+    return CompiledKernel(**json.loads(metadata), code=code)
 
 
 def _usable_folder(*, create: bool) -> Path | None:

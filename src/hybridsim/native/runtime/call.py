@@ -20,13 +20,13 @@ Results = TypeVar("Results")
 class LoadedKernel:
     """A kernel linked into the process."""
 
-    entry: cache.CachedKernel
+    compiled: cache.CompiledKernel
     library: machine.Library
 
     @cached_property
     def call(self) -> Callable[[int], None]:
         """The kernel, as a function of the address of a record."""
-        return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.library.addresses[self.entry.name])
+        return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.library.addresses[self.compiled.name])
 
 
 class KernelCall(Generic[Results]):
@@ -36,19 +36,21 @@ class KernelCall(Generic[Results]):
     call are overwritten by the next.
     """
 
-    def __init__(self, kernel: LoadedKernel, shape: tuple[int, int], results: Callable[..., Results], threads: int):
+    def __init__(
+        self, kernel: LoadedKernel, shape: tuple[int, int], make_results: Callable[..., Results], threads: int
+    ):
         """Prepare a call.
 
         Args:
             kernel: kernel to call.
             shape: number of trajectories, number of steps.
-            results: constructs the result from the output arrays, in the order of their allocation.
+            make_results: constructs the result from the output arrays, in the order of their allocation.
             threads: number of threads.
         """
-        self.kernel, self.shape, self.make_results, self.threads = kernel, shape, results, threads
+        self.kernel, self.shape, self.make_results, self.threads = kernel, shape, make_results, threads
         self.record = {"batch": shape[0], "steps": shape[1]}
-        self.state_cells = 0
-        """Cells of memory for states of each thread."""
+        self.state_memory_cells = 0
+        """Cells of each thread's memory for states or tangents."""
         self.chunk = 1
         """Consecutive groups of trajectories that share a row of the gradient and hence a thread."""
         self.results: list[np.ndarray] = []
@@ -73,7 +75,7 @@ class KernelCall(Generic[Results]):
             array: the array.
             shape: the shape after broadcasting.
             fixed_axes: number of trailing axes that are not broadcast.
-            stride_suffixes: suffixes of the fields of the strides of the leading axes.
+            stride_suffixes: suffixes of the record fields that hold the strides of the leading axes.
         """
         array = np.ascontiguousarray(array, dtype=np.float64)
         fits = array.ndim == len(shape) and all(
@@ -105,12 +107,12 @@ class KernelCall(Generic[Results]):
 
     def _make_records(self) -> None:
         """Make a record with working memory for each thread."""
-        entry = self.kernel.entry
-        bounds = group_bounds(-(-self.shape[0] // entry.lanes), self.chunk, self.threads)
+        compiled = self.kernel.compiled
+        bounds = group_bounds(-(-self.shape[0] // compiled.group_size), self.chunk, self.threads)
         for k in range(len(bounds) - 1):
-            work = self._address(aligned_buffer(entry.work_cells + self.state_cells))
+            work = self._address(aligned_buffer(compiled.work_cells + self.state_memory_cells))
             record = self.record | {"first": bounds[k], "last": bounds[k + 1], "work": work}
-            record["states"] = work + 8 * entry.work_cells
+            record["states"] = work + 8 * compiled.work_cells
             self._records.append(
                 self._address(np.array([record.get(name, 0) for name in RECORD_FIELDS], dtype=np.int64))
             )
@@ -122,7 +124,7 @@ class KernelCall(Generic[Results]):
 
 
 def group_bounds(groups: int, chunk: int, threads: int) -> list[int]:
-    """Bounds of the groups of trajectories of each thread, at multiples of a chunk."""
+    """Bounds of each thread's range of groups, at multiples of `chunk`."""
     chunks = -(-groups // chunk)
     parts = max(min(threads, chunks), 1)
     return [min(chunks * k // parts * chunk, groups) for k in range(parts + 1)]

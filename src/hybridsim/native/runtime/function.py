@@ -42,7 +42,7 @@ class NativeFunction:
         with jax.enable_x64(True):
             leaves = jax.tree.leaves(arguments)
             if batched and not leaves:
-                raise ValueError("a function without arrays has no batch")
+                raise ValueError("batched=True needs at least one array argument")
             batch = np.shape(leaves[0])[0] if batched else 1
             rows = layouts.inputs.pack(arguments, (batch,) if batched else ()).reshape(batch, 1, -1)
             empty = np.zeros(0)

@@ -3,8 +3,8 @@
 Three primitives represent the three kernels. The tangent primitive is linear in the tangents, and its transpose is the
 reverse sweep. `vmap` adds trajectories, or directions if only tangents are mapped; shared parameters stay shared.
 
-Arrays are rows of cells: fixed (1 or B, f), free (1 or B, p), initial (B, n), inputs (1 or B, T, m); tangents have a
-second axis of directions.
+Arrays are rows of cells: fixed (1 or B, fixed), free (1 or B, free), initial (B, x), inputs (1 or B, T, s); tangents
+have a second axis of directions.
 """
 
 import warnings
@@ -48,11 +48,12 @@ class NativeCall:
         Args:
             rollout: rollout to call.
             threads: number of threads, from the numbers of trajectories and steps.
-            fallback: the same function in plain JAX, for derivatives without native code; without it these raise.
+            fallback: the same function in plain JAX, used for derivatives that have no native code; if omitted, such
+                derivatives raise.
             warn: called with the reason when the fallback is used.
         """
         self.rollout, self.threads, self._fallback, self._warn = rollout, threads, fallback, warn
-        self._handlers: dict[tuple, str] = {}
+        self._handler_names: dict[tuple, str] = {}
 
     def use_fallback(self, reason: str) -> Callable[..., tuple[Array, Array]] | None:
         """The rollout in plain JAX, after a warning with the reason; None if there is no fallback."""
@@ -61,8 +62,8 @@ class NativeCall:
         return self._fallback
 
     @cached_property
-    def unsupported_derivatives(self) -> str:
-        """Why the native back-end does not support the derivatives; empty if it does."""
+    def derivatives_unsupported_reason(self) -> str:
+        """Why the native back-end does not support the derivatives; empty if it does. Raises without a fallback."""
         try:
             self.rollout.check_derivatives_supported()
         except UnsupportedPrimitive as error:
@@ -72,29 +73,29 @@ class NativeCall:
         return ""
 
     def __call__(self, fixed: Array, free: Array, initial: Array, inputs: Array) -> tuple[Array, Array]:
-        """Final states (B, n) and outputs (B, T, y)."""
+        """Final states (B, x) and outputs (B, T, y)."""
         end, outputs = forward_p.bind(fixed, free, initial, inputs, call=self)
         return end, outputs
 
-    def handler(self, name: str, arguments: Shapes, results: tuple[str, ...], *, summed: bool) -> str:
+    def handler_name(self, name: str, arguments: Shapes, results: tuple[str, ...], *, summed: bool) -> str:
         """Name of the FFI target that calls a kernel for arrays of these shapes."""
         key = (name, tuple(arguments.items()), results, summed)
-        if key not in self._handlers:
-            self._handlers[key] = self._new_handler(name, arguments, results, summed=summed)
-        return self._handlers[key]
+        if key not in self._handler_names:
+            self._handler_names[key] = self._register_handler(name, arguments, results, summed=summed)
+        return self._handler_names[key]
 
     def kernel(self, name: str, shapes: Shapes, *, summed: bool) -> LoadedKernel:
         """The kernel for arrays of these shapes."""
         shared = shapes["fixed"][0] == shapes["free"][0] == 1 and (summed or name != "gradient")
         return self.rollout.kernel(name, shapes["x0"][0], shared=shared)
 
-    def _new_handler(self, name: str, arguments: Shapes, results: tuple[str, ...], *, summed: bool) -> str:
+    def _register_handler(self, name: str, arguments: Shapes, results: tuple[str, ...], *, summed: bool) -> str:
         rollout = self.rollout
         batch, steps = arguments["x0"][0], arguments["s"][1]
         directions = max((shape[1] for field, shape in arguments.items() if field.startswith("t_")), default=0)
         kernel = self.kernel(name, arguments, summed=summed)
-        entry = kernel.entry
-        segment = segment_length(steps, 8 * entry.cells_per_state)
+        compiled = kernel.compiled
+        segment = segment_length(steps, 8 * compiled.cells_per_state)
         constants = {"batch": batch, "steps": steps, "segment": segment, "directions": directions}
         constants["chunk"] = rollout.gradient_rows(kernel, batch)[1]
         for field, shape in arguments.items():
@@ -106,14 +107,14 @@ class NativeCall:
             names = ("_stride", "_direction", "_step") if field == "t_s" else ("_stride", "_step")
             constants |= {field + suffix: stride for suffix, stride in zip(names, strides[:-1], strict=False)}
         return register_handler(
-            kernel.library.addresses[entry.name],
+            kernel.library.addresses[compiled.name],
             constants,
             list(arguments),
             results,
-            groups=-(-batch // entry.lanes),
+            groups=-(-batch // compiled.group_size),
             threads=self.threads(batch, steps),
-            work_cells=entry.work_cells,
-            state_cells=rollout.state_cells(kernel, steps, segment, directions),
+            work_cells=compiled.work_cells,
+            state_memory_cells=rollout.state_memory_cells(kernel, steps, segment, directions),
         )
 
 
@@ -130,7 +131,7 @@ _FIELDS = {
     tangent_p: (("fixed", "free", "x0", "s", "t_free", "t_x0", "t_s"), ("t_end", "t_y")),
     gradient_p: (("fixed", "free", "x0", "s", "ct_end", "ct_y"), ("d_free", "d_x0", "d_s")),
 }
-"""Arguments and results; the last result, the gradient with respect to the inputs, is optional."""
+"""Arguments and results; the last result of `gradient_p`, the gradient with respect to the inputs, is optional."""
 
 
 def _results(primitive: Primitive, *, with_input_gradient: bool = True) -> tuple[str, ...]:
@@ -145,7 +146,7 @@ def _result_shapes(
     batch, steps = shapes["x0"][0], shapes["s"][1]
     directions = max((shape[1] for field, shape in shapes.items() if field.startswith("t_")), default=0)
     rows = batch
-    if sizes.large and primitive is gradient_p:
+    if sizes.large_leaves and primitive is gradient_p:
         rows = call.rollout.gradient_rows(call.kernel("gradient", shapes, summed=summed), batch)[0]
     result_shapes = {
         "x_end": (batch, sizes.x), "y": (batch, steps, sizes.y),
@@ -169,16 +170,16 @@ def _lowering(primitive: Primitive, name: str):
     def rule(context, *operands, call: NativeCall, summed: bool = False, with_input_gradient: bool = True):
         shapes = dict(zip(_FIELDS[primitive][0], (a.shape for a in context.avals_in), strict=True))
         results = _results(primitive, with_input_gradient=with_input_gradient)
-        return ffi_lowering(call.handler(name, shapes, results, summed=summed))(context, *operands)
+        return ffi_lowering(call.handler_name(name, shapes, results, summed=summed))(context, *operands)
 
     return rule
 
 
 def _forward_jvp(primals, tangents, *, call: NativeCall):
     if not isinstance(tangents[0], ad.Zero):
-        raise TypeError("fixed parameters of a native rollout cannot be differentiated")
-    if call.unsupported_derivatives:
-        fallback = call.use_fallback(call.unsupported_derivatives)
+        raise TypeError("a native rollout cannot be differentiated with respect to its fixed parameters")
+    if call.derivatives_unsupported_reason:
+        fallback = call.use_fallback(call.derivatives_unsupported_reason)
         assert fallback is not None
         return jax.jvp(fallback, primals, tuple(ad.instantiate_zeros(t) for t in tangents))
     end, outputs = forward_p.bind(*primals, call=call)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybridsim.native.graph.graph import Graph
+from hybridsim.native.graph.graph import FLOAT, Graph
 from hybridsim.native.graph.partition import Outputs
 from hybridsim.native.llvm import emit, machine
 from hybridsim.native.llvm.kernel_forward import forward_kernel
@@ -26,7 +26,7 @@ from hybridsim.native.runtime.call import KernelCall, LoadedKernel
 MEMORY_BUDGET = 64 * 2**20
 """Limit on the stored states of one group of trajectories [bytes]; beyond it they are recomputed from checkpoints."""
 MAX_PARTIAL_SUMS = 16
-"""Maximum number of partial sums of the gradient of large parameters, and hence of threads that accumulate it."""
+"""Maximum number of partial sums of the gradient with respect to large parameters, and hence of threads for it."""
 
 Rows = np.ndarray
 """An array whose last axis is a row of cells."""
@@ -88,9 +88,8 @@ class Rollout:
 
         Args:
             step: step function.
-            fixed: parameters that are not differentiated, with values: their zeros and ones become constants in the
-                code.
-            free: parameters to differentiate; only shapes matter.
+            fixed: fixed parameters, whose values matter here: zeros, ±1 and infinities become constants in the code.
+            free: free parameters, with respect to which the rollout is differentiated; only shapes matter.
             carry: the state; only shapes matter.
             inputs: inputs of one step; only shapes matter.
             outputs: outputs of one step, to save tracing for their shapes; only shapes matter.
@@ -117,8 +116,16 @@ class Rollout:
         """Cells in which parameters differ from the constants in the code."""
         cells = np.array(list(self.constant_cells), dtype=np.intp)
         values = np.array(list(self.constant_cells.values()))
-        differs = (np.atleast_2d(fixed)[:, cells] != values).any(axis=0)
-        return set(cells[differs].tolist())
+        rows = np.atleast_2d(fixed)[:, cells]
+        # as a float the integer −2⁶³ is −0.0, which equals the constant zero
+        differs = (rows != values) | (np.signbit(rows) & self._is_integer[cells])
+        return set(cells[differs.any(axis=0)].tolist())
+
+    @cached_property
+    def _is_integer(self) -> np.ndarray:
+        """Whether each cell of `fixed` is an integer or a Boolean."""
+        leaves = self.layouts.fixed.leaves
+        return np.array([leaf.kind != FLOAT for leaf in leaves for _ in range(leaf.size)], dtype=bool)
 
     def check_supported(self) -> None:
         """Raise unless the native back-end supports the step; a cached kernel is proof that it does."""
@@ -133,9 +140,12 @@ class Rollout:
     @cached_property
     def sizes(self) -> StepSizes:
         """Number of cells of each array of a step."""
-        large = tuple(self.layouts.free.large_leaves())
-        in_place = bool(large or self.layouts.fixed.large_leaves())
-        return StepSizes(*(layout.size for layout in self._all_layouts()), large=large, in_place=in_place)
+        large_leaves = tuple(self.layouts.free.large_leaves())
+        return StepSizes(
+            *(layout.size for layout in self._all_layouts()),
+            large_leaves=large_leaves,
+            has_large_parameters=bool(large_leaves or self.layouts.fixed.large_leaves()),
+        )
 
     def _all_layouts(self) -> tuple[PytreeLayout, ...]:
         """Layouts of the arguments and the outputs of a step."""
@@ -196,16 +206,16 @@ class Rollout:
             ct_outputs: cotangents of the outputs, (batch or 1, steps or 1, y).
             threads: number of threads.
             segment: steps between checkpoints; by default all, or about √T beyond the memory budget.
-            summed: whether to sum the gradient of the parameters over trajectories, which with large parameters is
-                much faster than one gradient per trajectory.
+            summed: whether to sum the gradient with respect to the parameters over trajectories, which with large
+                parameters is much faster than one gradient per trajectory.
         """
 
-        def results(end: Rows, outputs: Rows, d_free: Rows, d_initial: Rows, d_inputs: Rows) -> RolloutGradient:
+        def make_results(end: Rows, outputs: Rows, d_free: Rows, d_initial: Rows, d_inputs: Rows) -> RolloutGradient:
             return RolloutGradient(
                 end, outputs, d_free.sum(0, keepdims=True) if summed else d_free, d_initial, d_inputs
             )
 
-        call = self._bind("gradient", results, fixed, free, initial, inputs, threads, shared=summed)
+        call = self._bind("gradient", make_results, fixed, free, initial, inputs, threads, shared=summed)
         sizes, (batch, steps) = self.sizes, call.shape
         call.bind_input("ct_end", ct_end, (batch, sizes.x), fixed_axes=1)
         call.bind_input("ct_y", ct_outputs, (batch, steps, sizes.y), fixed_axes=1)
@@ -214,9 +224,9 @@ class Rollout:
         call.allocate_output("d_free", (rows, sizes.free))
         call.allocate_output("d_x0", (batch, sizes.x))
         call.allocate_output("d_s", (batch, steps, sizes.s))
-        segment = segment or segment_length(steps, 8 * call.kernel.entry.cells_per_state)
+        segment = segment or segment_length(steps, 8 * call.kernel.compiled.cells_per_state)
         call.record["segment"] = segment
-        call.state_cells = self.state_cells(call.kernel, steps, segment, 0)
+        call.state_memory_cells = self.state_memory_cells(call.kernel, steps, segment, 0)
         return call
 
     def bind_tangents(
@@ -254,13 +264,13 @@ class Rollout:
         call.bind_input("t_s", t_inputs, shape, fixed_axes=1, stride_suffixes=("_stride", "_direction", "_step"))
         call.allocate_output("t_end", (batch, directions, sizes.x))
         call.allocate_output("t_y", (batch, directions, steps, sizes.y))
-        call.state_cells = self.state_cells(call.kernel, steps, 1, directions)
+        call.state_memory_cells = self.state_memory_cells(call.kernel, steps, 1, directions)
         return call
 
     def _bind(
         self,
         name: str,
-        results: Callable[..., Any],
+        make_results: Callable[..., Any],
         fixed: Rows,
         free: Rows,
         initial: Rows,
@@ -273,7 +283,7 @@ class Rollout:
         sizes = self.sizes
         batch, steps = len(initial), np.shape(inputs)[1]
         shared = shared and len(np.atleast_2d(fixed)) == len(np.atleast_2d(free)) == 1
-        call = KernelCall(self.kernel(name, batch, shared=shared), (batch, steps), results, threads)
+        call = KernelCall(self.kernel(name, batch, shared=shared), (batch, steps), make_results, threads)
         call.bind_input("fixed", np.atleast_2d(fixed), (batch, sizes.fixed), fixed_axes=1)
         call.bind_input("free", np.atleast_2d(free), (batch, sizes.free), fixed_axes=1)
         call.bind_input("x0", initial, (batch, sizes.x), fixed_axes=1)
@@ -292,60 +302,61 @@ class Rollout:
             batch: number of trajectories.
             shared: whether they share their parameters, and the gradient with respect to these.
         """
-        single = batch < (4 if name == "tangent" else 2)  # then lanes are steps or directions
-        single = single or (self.sizes.in_place and not shared)
+        single = batch < (4 if name == "tangent" else 2)  # as in `emit_kernel`
+        single = single or (self.sizes.has_large_parameters and not shared)
         kernel = self._kernels.get((name, single))
         if kernel is None:
-            entry = self._load_cached(name, single) or self._compile(name, single)
-            kernel = self._kernels[name, single] = LoadedKernel(entry, machine.load([entry.code], [entry.name]))
+            compiled = self._load_cached(name, single) or self._compile(name, single)
+            library = machine.load([compiled.code], [compiled.name])
+            kernel = self._kernels[name, single] = LoadedKernel(compiled, library)
         return kernel
 
     def gradient_rows(self, kernel: LoadedKernel, batch: int) -> tuple[int, int]:
-        """Rows of the gradient of the parameters, and groups of trajectories summed in each row."""
-        lanes = kernel.entry.lanes
-        if not self.sizes.large or lanes == 1:
+        """Rows of the gradient with respect to the parameters, and groups of trajectories summed in each row."""
+        group_size = kernel.compiled.group_size
+        if not self.sizes.large_leaves or group_size == 1:
             return batch, 1
-        groups = -(-batch // lanes)
+        groups = -(-batch // group_size)
         chunk = -(-groups // MAX_PARTIAL_SUMS)
         return -(-groups // chunk), chunk
 
-    def state_cells(self, kernel: LoadedKernel, steps: int, segment: int, directions: int) -> int:
+    def state_memory_cells(self, kernel: LoadedKernel, steps: int, segment: int, directions: int) -> int:
         """Cells of memory of a kernel for states, or for tangents along directions."""
-        entry = kernel.entry
-        padded = directions if entry.lanes > 1 else -(-directions // entry.width) * entry.width
-        return entry.cells_per_state * (segment + 2 + -(-steps // segment)) + entry.cells_per_direction * padded
+        compiled = kernel.compiled
+        padded = directions if compiled.group_size > 1 else -(-directions // compiled.lanes) * compiled.lanes
+        return compiled.cells_per_state * (segment + 2 + -(-steps // segment)) + compiled.cells_per_direction * padded
 
     def _disk_key(self, name: str, single: bool) -> str:
         layouts = "\n".join(str(layout.leaves) for layout in self._all_layouts())
         constants = str(sorted(self.constant_cells.items()))
         return cache.key(str(self.key), name, str(single), self.target.key, layouts, constants)
 
-    def _load_cached(self, name: str, single: bool) -> cache.CachedKernel | None:
+    def _load_cached(self, name: str, single: bool) -> cache.CompiledKernel | None:
         return cache.load(self._disk_key(name, single)) if self.key is not None else None
 
-    def _compile(self, name: str, single: bool) -> cache.CachedKernel:
+    def _compile(self, name: str, single: bool) -> cache.CompiledKernel:
         k = self.emit_kernel(name, single)
         entry_name, entry_text = machine.entry_point(k.name, self.target)
         code = machine.object_code(emit.module(k.functions, (*k.texts, entry_text)), self.target)
         Rollout.compilations += 1
-        entry = cache.CachedKernel(
-            entry_name, k.lanes, k.width, k.work_cells, k.cells_per_state, k.cells_per_direction, code
+        compiled = cache.CompiledKernel(
+            entry_name, k.group_size, k.lanes, k.work_cells, k.cells_per_state, k.cells_per_direction, code
         )
         if self.key is not None:
-            cache.store(self._disk_key(name, single), entry)
-        return entry
+            cache.store(self._disk_key(name, single), compiled)
+        return compiled
 
     def emit_kernel(self, name: str, single: bool) -> Kernel:
         """IR of a kernel.
 
         Args:
             name: name of the kernel.
-            single: whether trajectories are computed one by one, with lanes for other things than trajectories.
+            single: whether a group is one trajectory; lanes are then time steps, directions or isomorphic operations.
         """
         graphs, sizes, register_width = self.graphs, self.sizes, self.target.register_width
 
         def lanes(*parts: tuple[Graph, Outputs]) -> int:
-            return self.target.lanes_for(max(len(graph.live(outputs.values())) for graph, outputs in parts))
+            return self.target.lanes_for(max(len(graph.live_nodes(outputs.values())) for graph, outputs in parts))
 
         if name == "forward":
             step = graphs.step_graph
@@ -353,8 +364,8 @@ class Rollout:
         if name == "gradient":
             step, vjp, saved = graphs.sweeps
             sizes = replace(sizes, saved=saved)
-            width = lanes(step, vjp)
-            return gradient_kernel(step, vjp, sizes, 1 if single else width, width, register_width)
+            count = lanes(step, vjp)
+            return gradient_kernel(step, vjp, sizes, 1 if single else count, count, register_width)
         jvp = graphs.jvp_graph
         return tangent_kernel(jvp, sizes, 1 if single else lanes(jvp), lanes(jvp), register_width)
 

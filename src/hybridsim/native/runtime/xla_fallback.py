@@ -19,14 +19,14 @@ def tangents(
 ) -> list[Array]:
     """Derivatives of final states and outputs along directions."""
 
-    def directional(*tangents):
+    def directional_derivative(*tangents):
         full = tuple(jnp.broadcast_to(t, a.shape) for t, a in zip(tangents, primals, strict=True))
         return jax.jvp(partial(fallback, fixed), primals, full)[1]
 
-    primals = _per_trajectory(free, initial, inputs)
+    primals = _broadcast_to_trajectories(free, initial, inputs)
     count = max(t.shape[1] for t in directions)
     directions = tuple(jnp.broadcast_to(t, (t.shape[0], count, *t.shape[2:])) for t in directions)
-    return list(jax.vmap(directional, in_axes=1, out_axes=1)(*directions))
+    return list(jax.vmap(directional_derivative, in_axes=1, out_axes=1)(*directions))
 
 
 def gradient(
@@ -43,15 +43,15 @@ def gradient(
 
     Args:
         fallback: rollout in plain JAX.
-        rows: number of rows of the gradient of the parameters, one per trajectory or per sum over trajectories.
+        rows: number of rows of the gradient with respect to the parameters, one per trajectory or per sum over several.
         fixed: fixed parameters.
-        free: parameters to differentiate.
+        free: free parameters.
         initial: initial states.
         inputs: inputs of every step.
         ct_end: cotangents of the final states.
         ct_outputs: cotangents of the outputs.
     """
-    results, vjp = jax.vjp(partial(fallback, fixed), *_per_trajectory(free, initial, inputs))
+    results, vjp = jax.vjp(partial(fallback, fixed), *_broadcast_to_trajectories(free, initial, inputs))
     cotangents = tuple(jnp.broadcast_to(ct, r.shape) for ct, r in zip((ct_end, ct_outputs), results, strict=True))
     d_free, *gradients = vjp(cotangents)
     if rows != len(d_free):
@@ -60,6 +60,6 @@ def gradient(
     return [d_free, *gradients]
 
 
-def _per_trajectory(free: Array, initial: Array, inputs: Array) -> tuple[Array, ...]:
+def _broadcast_to_trajectories(free: Array, initial: Array, inputs: Array) -> tuple[Array, ...]:
     """Broadcast arrays to one row per trajectory, so that each trajectory has its own gradient."""
     return tuple(jnp.broadcast_to(a, (len(initial), *a.shape[1:])) for a in (free, initial, inputs))

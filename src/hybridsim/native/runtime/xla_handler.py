@@ -35,7 +35,7 @@ def register_handler(
     groups: int,
     threads: int,
     work_cells: int,
-    state_cells: int,
+    state_memory_cells: int,
 ) -> str:
     """Register a handler with XLA; returns its target name.
 
@@ -46,14 +46,14 @@ def register_handler(
         results: field of each result's address; other results are not written.
         groups: number of groups of trajectories.
         threads: number of threads.
-        work_cells: cells of working memory of each thread.
-        state_cells: cells of memory for states of each thread.
+        work_cells: cells of each thread's working memory.
+        state_memory_cells: cells of each thread's memory for states or tangents.
     """
     bounds = group_bounds(groups, constants.get("chunk", 1), threads)
     parts = len(bounds) - 1
     lines = [f"  %rec = alloca [{parts * len(RECORD_FIELDS)} x i64], align 16"]
     lines += [f"  %thread = alloca [{parts} x i64], align 16"]
-    size = 8 * parts * (work_cells + state_cells)
+    size = 8 * parts * (work_cells + state_memory_cells)
     lines += [
         f"  %memory = call ptr @aligned_alloc(i64 128, i64 {size + -size % 128 + 128})",
         "  %failed = icmp eq ptr %memory, null",
@@ -75,7 +75,7 @@ def register_handler(
     for part in range(parts):
         fields = constants | {"first": bounds[part], "last": bounds[part + 1]}
         lines += [
-            f"  %w{part}.p = getelementptr i64, ptr %memory, i64 {part * (work_cells + state_cells)}",
+            f"  %w{part}.p = getelementptr i64, ptr %memory, i64 {part * (work_cells + state_memory_cells)}",
             f"  %w{part} = ptrtoint ptr %w{part}.p to i64",
             f"  %s{part} = add i64 %w{part}, {8 * work_cells}",
         ]

@@ -30,11 +30,11 @@ from hybridsim.model.model import Model
 from hybridsim.networks.prune import input_addresses
 from hybridsim.project.build.fit import grafts_of
 from hybridsim.project.build.networks import scales_from_data, table_of
-from hybridsim.project.record.write import write_file
-from hybridsim.project.schema.fit import GraftTable
+from hybridsim.project.run_folder.write import write_file
+from hybridsim.project.schema.fit import BlueprintGraftEntry
 from hybridsim.project.schema.load import read_toml
 from hybridsim.project.schema.project_error import ProjectError
-from hybridsim.project.schema.section import Count, Section
+from hybridsim.project.schema.strict_table import Count, StrictTable
 from hybridsim.project.schema.toml_lines import quote
 from hybridsim.sim.simulator import Simulator
 from hybridsim.taps.blueprint import Blueprint, Graft
@@ -43,7 +43,7 @@ FORMAT = 1
 """Version of the format."""
 
 
-class BlueprintContent(Section):
+class BlueprintContent(StrictTable):
     """Content of a blueprint file."""
 
     format: Literal[1]
@@ -52,8 +52,8 @@ class BlueprintContent(Section):
     """File with the weights, next to this one; without it, networks have their initial weights."""
     inputs: dict[str, Count] = Field(default_factory=dict)
     """User inputs of networks and their sizes."""
-    graft: tuple[GraftTable, ...]
-    """Networks between quantities of the simulation."""
+    graft: tuple[BlueprintGraftEntry, ...]
+    """Networks that read quantities of the simulation and modify others."""
 
 
 def load_blueprint(path: str | Path, model: Simulator | Model, *, seed: int = 0) -> Blueprint:
@@ -61,7 +61,7 @@ def load_blueprint(path: str | Path, model: Simulator | Model, *, seed: int = 0)
 
     Args:
         path: TOML file.
-        model: model or simulator whose names it uses; a simulator if contacts are among them.
+        model: model whose names the blueprint uses; a simulator if it refers to contacts.
         seed: random seed of the initial weights, if the file has no weights.
 
     Raises:

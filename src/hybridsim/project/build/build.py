@@ -11,7 +11,7 @@ from hybridsim.data.read import file_sha256
 from hybridsim.data.recording import Recording
 from hybridsim.identify.network_scales import scale_to_data
 from hybridsim.identify.problem import FitProblem, Stage
-from hybridsim.identify.windows import InputSignal, Measurements, time_span
+from hybridsim.identify.windows import ChannelRoles, InputSignal, time_span
 from hybridsim.params.setup import Setup
 from hybridsim.params.space import ParameterSpace
 from hybridsim.project.build.blueprint_file import blueprint_files, load_blueprint
@@ -63,8 +63,8 @@ def build(project: Project) -> BuiltProject:
     errors = [problem for problem in problems if problem.severity is Severity.ERROR]
     if errors or data is None or setup is None or space is None:
         raise ProjectError(sort_problems(errors))
-    measurements = _measurements(project, data.noise, actuators)
-    _check_times(project, [*data.train, *data.held_out], measurements, float(setup.sim.dt))
+    channel_roles = _channel_roles(project, data.noise, actuators)
+    _check_times(project, [*data.train, *data.held_out], channel_roles, float(setup.sim.dt))
     runs = (*data.train, *data.held_out)
     problems += [replace(problem, fix=translate_advice(problem.fix)) for run in runs for problem in run.problems]
     sources = dict.fromkeys(source for run in runs for source in run.sources)
@@ -73,18 +73,18 @@ def build(project: Project) -> BuiltProject:
     if project.content.blueprint is not None:
         files = blueprint_files(project.folder / project.content.blueprint.file)
         sources |= dict.fromkeys((str(file), file_sha256(file)) for file in files)
-    fit_problem = FitProblem(setup, space, measurements, tuple(data.train), tuple(data.held_out))
+    fit_problem = FitProblem(setup, space, channel_roles, tuple(data.train), tuple(data.held_out))
     return BuiltProject(
         project,
         _with_data_scales(project, fit_problem),
-        stages_of(project, data.train, measurements),
+        stages_of(project, data.train, channel_roles),
         tuple(sort_problems([problem for problem in problems if problem.severity is Severity.WARNING])),
         tuple(sources),
     )
 
 
 def _with_data_scales(project: Project, problem: FitProblem) -> FitProblem:
-    """Problem with the network scales that the project requests to be taken from the recordings."""
+    """Fit problem whose network scales are taken from the recordings where the project says so."""
     from_data = [scales_from_data(entry.network) for entry in project.content.graft]
     inputs = [k for k, keys in enumerate(from_data) if "input_scale" in keys]
     outputs = [k for k, keys in enumerate(from_data) if "output_scale" in keys]
@@ -119,13 +119,13 @@ def _setup_and_space(
     sensors = sensors_of(project, sim, problems)
     missing = [name for name, part in (("graft", blueprint), ("sensor", sensors)) if part is None]
     # errors in the other parameters can still be reported
-    setup = Setup(sim, sensors or Sensors.of(sim, {"time": "step.time"}))
+    setup = Setup(sim, sensors or Sensors.from_addresses(sim, {"time": "step.time"}))
     space = space_of(project, setup, problems, missing=missing)
     _warn_about_unread_inputs(project, sim.blueprint, problems)
     return None if missing else setup, space, actuators
 
 
-def _measurements(project: Project, noise: dict[str, float], actuators: dict[str, str]) -> Measurements:
+def _channel_roles(project: Project, noise: dict[str, float], actuators: dict[str, str]) -> ChannelRoles:
     commands, user_inputs = {}, {}
     for entry in project.content.command:
         signal = InputSignal(entry.series_name, entry.interpolation)
@@ -133,23 +133,23 @@ def _measurements(project: Project, noise: dict[str, float], actuators: dict[str
             user_inputs[entry.input] = signal
         else:
             commands[actuators[entry.series_name]] = signal
-    return Measurements(noise, commands, user_inputs)
+    return ChannelRoles(noise, commands, user_inputs)
 
 
-def _check_times(project: Project, runs: list[Recording], measurements: Measurements, dt: float) -> None:
+def _check_times(project: Project, runs: list[Recording], channel_roles: ChannelRoles, dt: float) -> None:
     """Raise if durations of runs or windows are incompatible with the time step, typically due to a wrong unit."""
-    locator, problems, seconds = project.locator, [], {}
+    locator, problems, durations = project.locator, [], {}
     for run in runs:
         try:
-            begin, end = time_span(run, measurements)
-            seconds[run.name] = end - begin
+            begin, end = time_span(run, channel_roles)
+            durations[run.name] = end - begin
         except HybridsimError as error:
             fix = "check the time columns of its channels and their unit"
             problems.append(locator.problem(("data", "files"), str(error), fix, "project.file"))
-    if seconds:
+    if durations:
         # other runs may be short, such as those between gaps
-        longest = max(seconds, key=lambda name: seconds[name])
-        if message := _steps_problem(f"run {longest!r}", seconds[longest], dt):
+        longest = max(durations, key=lambda name: durations[name])
+        if message := _steps_problem(f"run {longest!r}", durations[longest], dt):
             fix = "check the time step, and the time column and its unit"
             problems.append(locator.problem(("model", "dt"), message, fix, "project.times"))
     for index, stage in enumerate(project.content.stage):
@@ -160,12 +160,12 @@ def _check_times(project: Project, runs: list[Recording], measurements: Measurem
         raise ProjectError(problems)
 
 
-def _steps_problem(subject: str, seconds: float, dt: float) -> str:
+def _steps_problem(subject: str, duration: float, dt: float) -> str:
     """Message if a duration has less than one or too many time steps; empty otherwise."""
-    if seconds < dt:
-        return f"{subject} takes {seconds:.3g} s, less than a time step of {dt:.3g} s"
+    if duration < dt:
+        return f"{subject} lasts {duration:.3g} s, less than a time step of {dt:.3g} s"
     # no division, which may overflow
-    return f"{subject} of {seconds:.3g} s has too many time steps of {dt:.3g} s" if seconds > MAX_STEPS * dt else ""
+    return f"{subject} of {duration:.3g} s has too many time steps of {dt:.3g} s" if duration > MAX_STEPS * dt else ""
 
 
 def _with_blueprint_file(

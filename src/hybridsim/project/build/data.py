@@ -25,7 +25,7 @@ from hybridsim.project.schema.project_error import ProjectError, translate_advic
 from hybridsim.project.schema.toml_lines import KeyPath
 
 MIN_RELATIVE_NOISE = 1e-6
-"""Lower bound of estimated noise relative to the standard deviation of a channel; lower values are rounding errors."""
+"""Lower bound on estimated noise relative to the standard deviation of a channel; lower values are rounding errors."""
 COLUMN_PROBLEMS = ("data.missing_column", "data.array", "data.object", "data.text")
 """Problem codes caused by a wrong column name."""
 FILE_PROBLEMS = ("file.missing", "file.directory", "file.special", "data.format")
@@ -46,8 +46,8 @@ def recordings_of(project: Project, files: Iterable[Sequence[Path]] | None = Non
     for group, name in zip(groups, _run_names(groups, project.folder), strict=True):
         try:
             for run in _load(project, group, name):
-                gap = project.content.data.longest_gap
-                runs += [run] if gap is None else segments(run, longest_gap=gap)
+                limit = project.content.data.max_sample_interval
+                runs += [run] if limit is None else segments(run, max_sample_interval=limit)
         except DataError as error:
             problems += error.problems
     if problems:
@@ -61,28 +61,28 @@ def split_recordings(project: Project, runs: Sequence[Recording]) -> Split:
     Raises:
         ProjectError: the runs cannot be split as the project specifies.
     """
-    validation, locator = project.content.data.validation, project.locator
-    if isinstance(validation, tuple):
-        problems, held_out = [], []
-        for index, pattern in enumerate(validation):
+    held_out, locator = project.content.data.held_out, project.locator
+    if isinstance(held_out, tuple):
+        problems, names = [], []
+        for index, pattern in enumerate(held_out):
             matching = [run.name for run in runs if _matches_run(run.name, pattern)]
-            held_out += matching
+            names += matching
             if not matching:
-                key_path = ("data", "validation", index)
-                message = f"validation of [data]: no run is named {pattern!r}"
+                key_path = ("data", "held_out", index)
+                message = f"held_out of [data]: no run is named {pattern!r}"
                 fix = name_hint(pattern, [run.name for run in runs])
                 problems.append(locator.problem(key_path, message, fix, "data.split"))
         if problems:
             raise ProjectError(problems)
-        validation = tuple(dict.fromkeys(held_out))
-    if isinstance(validation, float | int) and validation > 0.0 and len(runs) == 1:
-        return _split_run(runs[0], validation)
+        held_out = tuple(dict.fromkeys(names))
+    if isinstance(held_out, float | int) and held_out > 0.0 and len(runs) == 1:
+        return _split_run(runs[0], held_out)
     try:
-        return split_runs(runs, validation=validation)
+        return split_runs(runs, held_out=held_out)
     except DataError as error:
-        key_path = ("data", "validation")
+        key_path = ("data", "held_out")
         problems = [
-            locator.problem(key_path, f"validation of [data]: {p.message}", p.fix, p.code) for p in error.problems
+            locator.problem(key_path, f"held_out of [data]: {p.message}", p.fix, p.code) for p in error.problems
         ]
         raise ProjectError(problems) from None
 
@@ -114,14 +114,14 @@ def noise_of(project: Project, runs: Sequence[Recording], problems: list[Problem
 def _load(project: Project, group: Sequence[Path], name: str) -> list[Recording]:
     data = project.content.data
     options: dict[str, Any] = {
-        "time": data.time if data.step is None else float(data.step),
+        "time": data.time if data.sample_interval is None else float(data.sample_interval),
         "time_unit": data.time_unit,
         "name": name,
         "group": data.group,
         "on_nan": data.on_nan,
-        "on_disorder": data.on_disorder,
+        "on_out_of_order": data.on_out_of_order,
     }
-    if data.several:
+    if data.several_runs:
         return load_runs(group[0], project.channels, run_starts=data.run_starts, **options)
     return [load_recording(group, project.channels, **options)]
 
@@ -136,7 +136,7 @@ def _run_names(groups: Sequence[Sequence[Path]], folder: Path) -> list[str]:
 
 
 def _matches_run(name: str, pattern: str) -> bool:
-    """Whether a pattern matches a run or the run of which it is a part."""
+    """Whether a pattern matches the name of a run, or this name without the indices of the run and its segment."""
     whole = re.sub(r"(\[\d+\])?(\.\d+)?$", "", name)
     # brackets in names of runs are not wildcards
     escaped = pattern.replace("[", "[[]")
@@ -187,9 +187,9 @@ def _responsible_key(problem: Problem, project: Project) -> KeyPath:
         paths = ((("data", "files", k), str(project.folder / name)) for k, names in enumerate(groups) for name in names)
         return next((key_path for key_path, path in paths if path == problem.file), ())
     if problem.code == "data.gap":
-        return ("data", "longest_gap")
+        return ("data", "max_sample_interval")
     if problem.code == "data.run":
-        return ("data", "run_starts" if project.content.data.run_starts else "several")
+        return ("data", "run_starts" if project.content.data.run_starts else "several_runs")
     if problem.code == "data.group":
         return next(
             ((*key_path, "group") for key_path, entry in entries if entry.group == problem.element), ("data", "group")

@@ -12,7 +12,7 @@ from hybridsim.identify.solvers.adam import Adam
 from hybridsim.identify.solvers.lbfgs import LBFGS
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.identify.solvers.solver import Solver
-from hybridsim.identify.windows import Measurements, time_span
+from hybridsim.identify.windows import ChannelRoles, time_span
 from hybridsim.params.catalog import CATALOG, INERTIAL
 from hybridsim.params.free import Free
 from hybridsim.params.resolve import ResolvedFree, resolve
@@ -20,11 +20,11 @@ from hybridsim.params.rows import row_names
 from hybridsim.params.setup import Setup
 from hybridsim.params.space import ParameterSpace, ownership_conflicts
 from hybridsim.project.build.networks import network
-from hybridsim.project.schema.fit import FreeEntry, GraftTable, StageEntry, WeightFitSection
+from hybridsim.project.schema.fit import BlueprintGraftEntry, FreeEntry, StageEntry, WeightFitKeys
 from hybridsim.project.schema.load import Project
 from hybridsim.project.schema.location import SourceLocator
 from hybridsim.project.schema.project_error import translate_advice
-from hybridsim.project.schema.solvers import AdamSolver, LevenbergMarquardtSolver
+from hybridsim.project.schema.solvers import AdamTable, LevenbergMarquardtTable
 from hybridsim.project.schema.toml_lines import KeyPath
 from hybridsim.sim.sensors import Sensors
 from hybridsim.sim.simulator import Simulator
@@ -46,7 +46,7 @@ def blueprint_of(project: Project, names: AxisNames, problems: list[Problem]) ->
 
 
 def grafts_of(
-    entries: Sequence[GraftTable],
+    entries: Sequence[BlueprintGraftEntry],
     inputs: Mapping[str, int],
     names: AxisNames,
     seed: int,
@@ -79,17 +79,17 @@ def grafts_of(
     return grafts
 
 
-def _graft(entry: GraftTable, names: AxisNames, inputs: Mapping[str, int], seed: int) -> Graft:
+def _graft(entry: BlueprintGraftEntry, names: AxisNames, inputs: Mapping[str, int], seed: int) -> Graft:
     input_taps = tuple(select(address, names, inputs, write=False) for address in entry.inputs)
     output_taps = tuple(select(address, names, inputs, write=True) for address in entry.outputs)
-    sizes = BoundGraft(lambda x: x, output_taps, input_taps, entry.mode, entry.per)
-    size_in = sum(tap.scalars_per_row if sizes.is_per_row(tap) else tap.size for tap in input_taps)
+    bound = BoundGraft(lambda x: x, output_taps, input_taps, entry.mode, entry.per)
+    size_in = sum(tap.scalars_per_row if bound.is_per_row(tap) else tap.size for tap in input_taps)
     size_out = sum(tap.scalars_per_row if entry.per == "element" else tap.size for tap in output_taps)
     net = network(entry.network, size_in, size_out, seed)
     return Graft(entry.outputs, entry.inputs, net, mode=entry.mode, per=entry.per)
 
 
-def _key_of_address(key_path: KeyPath, entry: GraftTable, message: str) -> KeyPath:
+def _key_of_address(key_path: KeyPath, entry: BlueprintGraftEntry, message: str) -> KeyPath:
     """Key path of the address that an error message names."""
     for key in ("outputs", "inputs"):
         for index, address in enumerate(getattr(entry, key)):
@@ -103,7 +103,7 @@ def sensors_of(project: Project, sim: Simulator, problems: list[Problem]) -> Sen
     entries, before = project.content.channel, len(problems)
     for index, entry in enumerate(entries):
         try:
-            Sensors.of(sim, {entry.series_name: entry.measures})
+            Sensors.from_addresses(sim, {entry.series_name: entry.measures})
         except TapError as error:
             key_path: KeyPath = ("channel", index)
             message = f"{project.locator.section(key_path)}: {error}"
@@ -111,7 +111,7 @@ def sensors_of(project: Project, sim: Simulator, problems: list[Problem]) -> Sen
             problems.append(project.locator.problem((*key_path, "measures"), message, fix, "project.tap"))
     if len(problems) > before:
         return None
-    return Sensors.of(
+    return Sensors.from_addresses(
         sim,
         {entry.series_name: entry.measures for entry in entries},
         gain=[entry.gain for entry in entries],
@@ -136,7 +136,7 @@ def space_of(
         (("free", index), _free(entry)) for index, entry in enumerate(content.free)
     ]
     count = len(content.graft)
-    weights: list[tuple[KeyPath, int, WeightFitSection]] = [
+    weights: list[tuple[KeyPath, int, WeightFitKeys]] = [
         (("graft", k), k, entry) for k, entry in enumerate(content.graft)
     ]
     if content.blueprint is not None:
@@ -147,7 +147,7 @@ def space_of(
             bounds = None if entry.limit is None else (-entry.limit, entry.limit)
             free_entries.append((key_path, Free(f"graft[{index}]", l2=entry.l2, bounds=bounds)))
     if not free_entries:
-        names = [parameter.name for parameter in (*CATALOG, INERTIAL) if row_names(parameter.rows, setup)]
+        names = [kind.name for kind in (*CATALOG, INERTIAL) if row_names(kind.row_kind, setup)]
         fix = f'add [[free]], for example with name = "joint.damping[*]"; available parameters: {", ".join(names)}'
         problems.append(locator.problem((), "the project has no free parameters", fix, "project.free"))
         return None
@@ -187,12 +187,12 @@ def _free(entry: FreeEntry) -> Free:
     )
 
 
-def stages_of(project: Project, runs: Sequence[Recording], measured: Measurements) -> tuple[Stage, ...]:
+def stages_of(project: Project, runs: Sequence[Recording], channel_roles: ChannelRoles) -> tuple[Stage, ...]:
     """Stages of a fit; by default with increasing window lengths."""
     if project.content.stage:
         return tuple(_stage(entry, project.content.run.seed) for entry in project.content.stage)
-    longest = max(end - begin for begin, end in (time_span(run, measured) for run in runs))
-    step = float(np.median([run.series[name].median_step for run in runs for name in measured.noise]))
+    longest = max(end - begin for begin, end in (time_span(run, channel_roles) for run in runs))
+    step = float(np.median([run.series[name].median_sample_interval for run in runs for name in channel_roles.noise]))
     lengths = [length for length in DEFAULT_WINDOWS if MIN_SAMPLES * step <= length < longest]
     stages = [Stage(window=length) for length in lengths]
     return tuple(stages) if DEFAULT_WINDOWS[-1] in lengths else (*stages, Stage())
@@ -214,6 +214,6 @@ def _stage(entry: StageEntry, seed: int) -> Stage:
 
 def _solver(entry: StageEntry, seed: int) -> Solver:
     solver = entry.solver
-    if isinstance(solver, LevenbergMarquardtSolver):
+    if isinstance(solver, LevenbergMarquardtTable):
         return LevenbergMarquardt(**solver.settings)
-    return Adam(**{"seed": seed, **solver.settings}) if isinstance(solver, AdamSolver) else LBFGS(**solver.settings)
+    return Adam(**{"seed": seed, **solver.settings}) if isinstance(solver, AdamTable) else LBFGS(**solver.settings)

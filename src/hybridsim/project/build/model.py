@@ -12,7 +12,7 @@ from hybridsim.core.messages import name_hint
 from hybridsim.io.hulls import with_hulls
 from hybridsim.io.load import inspect_model
 from hybridsim.model.floor import with_floor
-from hybridsim.model.joints import JointType
+from hybridsim.model.joints import ElementaryJointType
 from hybridsim.model.model import Actuators, Model
 from hybridsim.project.schema.load import Project
 from hybridsim.project.schema.toml_lines import KeyPath
@@ -110,26 +110,26 @@ def with_actuators(project: Project, model: Model, problems: list[Problem]) -> t
     return model, actuators
 
 
-def is_direct(actuators: Actuators, index: int) -> bool:
+def is_torque_actuator(actuators: Actuators, index: int) -> bool:
     """Whether the command of an actuator is the torque on its joint."""
     law = (actuators.gear[index], actuators.gain[index], *actuators.bias[index])
     return law == (1.0, 1.0, 0.0, 0.0, 0.0)
 
 
 def _with_torque_actuator(model: Model, joint: str) -> tuple[Model, str] | Problem:
-    """Model with a direct actuator on a joint, and the actuator's name; or the reason why that is impossible."""
+    """Model with a torque actuator on a joint, and the actuator's name; or the reason why that is impossible."""
     topology, actuators = model.topology, model.actuator
     candidates = [
         name
-        for name, kind, master in zip(topology.joint_names, topology.joint_types, topology.mimics, strict=True)
-        if kind in (JointType.REVOLUTE, JointType.PRISMATIC) and master < 0
+        for name, kind, master in zip(topology.joint_names, topology.joint_types, topology.masters, strict=True)
+        if kind in (ElementaryJointType.REVOLUTE, ElementaryJointType.PRISMATIC) and master < 0
     ]
     if joint not in candidates:
         return Problem(f"no joint that can be actuated is named {joint!r}", name_hint(joint, candidates))
     index = topology.joint_names.index(joint)
     existing = [k for k, driven_joint in enumerate(actuators.joints) if driven_joint == index]
     for k in existing:
-        if is_direct(actuators, k):
+        if is_torque_actuator(actuators, k):
             return model, actuators.names[k]
     if existing:
         name = actuators.names[existing[0]]

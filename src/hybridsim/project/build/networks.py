@@ -18,20 +18,20 @@ from hybridsim.networks.mlp import MLP
 from hybridsim.networks.passive import Conservative, Dissipative, PortHamiltonian
 from hybridsim.project.schema import networks as tables
 
-KINDS: dict[type[tables.Kind], Callable] = {
-    tables.MLPSection: MLP,
-    tables.DissipativeSection: Dissipative,
-    tables.ConservativeSection: Conservative,
-    tables.PortHamiltonianSection: PortHamiltonian,
-    tables.LagrangianSection: Lagrangian,
-    tables.JointFrictionSection: JointFriction,
-    tables.ConeFrictionSection: ConeFriction,
-    tables.InternalForceSection: InternalForce,
-    tables.RodDragSection: RodDrag,
+KINDS: dict[type[tables.NetworkTable], Callable] = {
+    tables.MLPTable: MLP,
+    tables.DissipativeTable: Dissipative,
+    tables.ConservativeTable: Conservative,
+    tables.PortHamiltonianTable: PortHamiltonian,
+    tables.LagrangianTable: Lagrangian,
+    tables.JointFrictionTable: JointFriction,
+    tables.ConeFrictionTable: ConeFriction,
+    tables.InternalForceTable: InternalForce,
+    tables.RodDragTable: RodDrag,
 }
 
 
-def network(table: tables.Kind, inputs: int, outputs: int, seed: int) -> Callable:
+def network(table: tables.NetworkTable, inputs: int, outputs: int, seed: int) -> Callable:
     """Network with initial weights.
 
     Args:
@@ -54,7 +54,7 @@ def network(table: tables.Kind, inputs: int, outputs: int, seed: int) -> Callabl
     return KINDS[type(table)](**sizes, **settings)
 
 
-def scales_from_data(table: tables.Kind) -> list[str]:
+def scales_from_data(table: tables.NetworkTable) -> list[str]:
     """Keys of a table whose values are to be determined from recordings."""
     return [name for name in ("input_scale", "output_scale") if getattr(table, name, None) == "data"]
 
@@ -65,7 +65,7 @@ def _sizes(kind: str, inputs: int, outputs: int) -> dict[str, int] | None:
         case "mlp":
             return {"inputs": inputs, "outputs": outputs}
         case "dissipative" if inputs >= outputs:
-            return {"context": inputs - outputs, "size": outputs}
+            return {"context_size": inputs - outputs, "size": outputs}
         case "conservative" if inputs == outputs:
             return {"size": outputs}
         case "port_hamiltonian" if inputs >= 2 * outputs:
@@ -73,9 +73,9 @@ def _sizes(kind: str, inputs: int, outputs: int) -> dict[str, int] | None:
         case "lagrangian" if inputs == 3 * outputs + outputs**2:
             return {"size": outputs}
         case "joint_friction" if outputs == 1 and inputs:
-            return {"context": inputs - 1}
+            return {"context_size": inputs - 1}
         case "cone_friction" if outputs == 2 and inputs >= 3:
-            return {"context": inputs - 3}
+            return {"context_size": inputs - 3}
         case "internal_force" if (inputs, outputs) == (24, 12):
             return {}
         case "rod_drag" if (inputs, outputs) == (6, 6):
@@ -83,22 +83,22 @@ def _sizes(kind: str, inputs: int, outputs: int) -> dict[str, int] | None:
     return None
 
 
-def table_of(net: Any) -> tables.Kind | None:
+def table_of(net: Any) -> tables.NetworkTable | None:
     """Table of a network, without its weights; None for user-defined networks."""
-    section = next((table for table, constructor in KINDS.items() if type(net) is constructor), None)
-    if section is None:
+    schema = next((table for table, constructor in KINDS.items() if type(net) is constructor), None)
+    if schema is None:
         return None
-    settings: dict[str, Any] = {"kind": get_args(section.model_fields["kind"].annotation)[0]}
+    settings: dict[str, Any] = {"kind": get_args(schema.model_fields["kind"].annotation)[0]}
     for mlp in mlps_in(net)[:1]:
         settings |= {"hidden": tuple(int(W.shape[0]) for W in mlp.weights[:-1]), "activation": mlp.activation}
     if isinstance(net, MLP) and net.input_bias is not None:
         settings["input_bias"] = True
     if isinstance(net, RodDrag):
         settings |= {name: tuple(np.asarray(getattr(net, f"{name}_point")).tolist()) for name in ("start", "end")}
-    return section.model_validate(settings)
+    return schema.model_validate(settings)
 
 
 def mlps_in(net: Any) -> list[MLP]:
-    """Perceptrons within a network."""
+    """MLPs within a network."""
     leaves = jax.tree.leaves(net, is_leaf=lambda x: isinstance(x, MLP))
     return [leaf for leaf in leaves if isinstance(leaf, MLP)]

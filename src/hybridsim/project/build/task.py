@@ -1,4 +1,4 @@
-"""Fit task: the problem to be fitted and its origin, as stored in a run record."""
+"""Fit task: the fit problem and its origin, as stored in a run folder."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,14 +12,14 @@ from hybridsim.project.build.channel_units import channel_units
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A fit problem with its stages and the metadata of its run record."""
+    """A fit problem with its stages, and their origin."""
 
     name: str
     problem: FitProblem
     stages: tuple[Stage, ...]
     project_file: Path
     project_text: str
-    model: str
+    model_name: str
     """Name of a built-in mechanism, or path of the model file."""
     model_file: Path | None = None
     """Model file, if the model is not built in."""
@@ -41,7 +41,7 @@ def task_of(built: BuiltProject) -> Task:
         stages=built.stages,
         project_file=project.path,
         project_text=project.text,
-        model=content.model.file or content.model.built_in,
+        model_name=content.model.file or content.model.built_in,
         model_file=project.model_file,
         load_options=project.load_options,
         units=channel_units(built.problem.setup, column_units),

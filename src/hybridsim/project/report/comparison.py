@@ -1,7 +1,7 @@
-"""Errors of the model before and after a fit.
+"""Scores of the model before and after a fit.
 
-Both are simulated in parallel and scored as in `identify.score`: explained windows, whose initial states are fitted to
-the whole window, and predicted ones, whose initial states are fitted to the samples before the prediction.
+Both are simulated in parallel and scored as in `identify.score`: reconstructed windows, whose initial states are fitted
+to the whole window, and predicted ones, whose initial states are fitted to the samples before the prediction.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,9 +23,9 @@ MIN_SAMPLES = 10
 """Minimum number of samples of every channel in that interval."""
 HORIZONS = (0.25, 1.0)
 """Prediction horizons [s]."""
-MIN_WINDOW, DEFAULT_WINDOW = 0.25, 1.0
+MIN_WINDOW, REPLACEMENT_WINDOW = 0.25, 1.0
 """Minimum window length for scoring [s], and the length that replaces shorter windows of a fit [s]."""
-EXPLAINED, PREDICTED = "explained", "predicted"
+RECONSTRUCTED, PREDICTED = "reconstructed", "predicted"
 TRAINING, HELD_OUT, NEW = "training", "held-out", "new"
 """Kinds of scores and of runs."""
 
@@ -33,17 +33,17 @@ TRAINING, HELD_OUT, NEW = "training", "held-out", "new"
 class Comparison(NamedTuple):
     """Scores before and after a fit."""
 
-    runs: str
-    """Kind of the runs: `training`, `held-out` or `new`."""
-    kind: str
-    """`explained` or `predicted`."""
-    seconds: float
+    run_kind: str
+    """`training`, `held-out` or `new`."""
+    score_kind: str
+    """`reconstructed` or `predicted`."""
+    duration: float
     """Length of the windows, or prediction horizon [s]."""
     before: Score
     after: Score
 
 
-def theta_before(problem: FitProblem) -> Float[Array, " n"]:
+def theta_before_fit(problem: FitProblem) -> Float[Array, " n"]:
     """θ of the model before the fit; the initial values if no θ represents that model."""
     try:
         return problem.space.theta_of(problem.setup)
@@ -54,39 +54,39 @@ def theta_before(problem: FitProblem) -> Float[Array, " n"]:
 def scoring_window(stage: Stage) -> float | None:
     """Window length for scoring a fit with a given last stage [s]; None for whole runs.
 
-    Initial states fitted to very short windows explain them regardless of the model.
+    With initial states fitted to them, very short windows are reproduced by any model.
     """
-    return stage.window if stage.window is None or stage.window >= MIN_WINDOW else DEFAULT_WINDOW
+    return stage.window if stage.window is None or stage.window >= MIN_WINDOW else REPLACEMENT_WINDOW
 
 
-def comparison(scores: WindowScores, runs: str, kind: str, seconds: float | None = None) -> Comparison:
-    """Scores of windows before and after the fit; `seconds` is the length of the windows by default."""
+def comparison(scores: WindowScores, run_kind: str, score_kind: str, duration: float | None = None) -> Comparison:
+    """Scores of windows before and after the fit; `duration` is the length of the windows by default."""
     w = scores.objective.windows
     before, after = scores.scores
-    return Comparison(runs, kind, w.duration if seconds is None else seconds, before, after)
+    return Comparison(run_kind, score_kind, w.duration if duration is None else duration, before, after)
 
 
-def predictions(
-    problem: FitProblem, thetas: Float[Array, "2 n"], runs: Sequence[Recording], name: str
+def prediction_comparisons(
+    problem: FitProblem, thetas: Float[Array, "2 n"], runs: Sequence[Recording], run_kind: str
 ) -> list[Comparison]:
     """Scores of predictions of runs, for all horizons for which the runs are long enough."""
-    history = initialization_time(problem, runs)
-    longest = max(end - begin for begin, end in (time_span(run, problem.measurements) for run in runs))
+    time_before = initialization_time(problem, runs)
+    longest = max(end - begin for begin, end in (time_span(run, problem.channel_roles) for run in runs))
     comparisons = []
     for horizon in HORIZONS:
-        if history + horizon > longest:
+        if time_before + horizon > longest:
             continue
         try:
-            scores = score_predictions(problem, thetas, runs, history=history, horizon=horizon)
+            scores = score_predictions(problem, thetas, runs, initialization_time=time_before, horizon=horizon)
         except HybridsimError:
-            continue  # sensor delays may leave such a window without samples, which must not lose the fit
-        comparisons.append(comparison(scores, name, PREDICTED, horizon))
+            continue  # sensor delays may leave such a window without samples, which must not discard a finished fit
+        comparisons.append(comparison(scores, run_kind, PREDICTED, horizon))
     return comparisons
 
 
 def initialization_time(problem: FitProblem, runs: Sequence[Recording]) -> float:
     """Length of the interval used to estimate the initial state of a prediction [s]; longer if sampling is slow."""
-    slowest = max(run.series[name].median_step for run in runs for name in problem.measurements.noise)
+    slowest = max(run.series[name].median_sample_interval for run in runs for name in problem.channel_roles.noise)
     return max(MIN_INITIALIZATION_TIME, MIN_SAMPLES * slowest)
 
 

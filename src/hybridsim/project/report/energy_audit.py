@@ -18,7 +18,7 @@ def energy_audit(task: Task, theta: Float[np.ndarray, " n"]) -> dict[str, Any]:
     """Energy injected and removed by every network, summed over all windows with fitted initial states.
 
     Args:
-        task: the fit.
+        task: fit problem, stages and their origin.
         theta: fitted parameters.
 
     Raises:
@@ -36,7 +36,9 @@ def energy_audit(task: Task, theta: Float[np.ndarray, " n"]) -> dict[str, Any]:
     audits = []
     with jax.enable_x64(True):
         for k in ok.tolist():
-            sim = problem.space.put(problem.setup, layout.run_theta(scores.point.theta[0], int(w.run[k]))).sim
+            sim = problem.space.put(
+                problem.setup, layout.recording_theta(scores.point.theta[0], int(w.recording[k]))
+            ).sim
             state = sim.initial_state(scores.point.q[0, k], scores.point.qd[0, k], float(w.start[k]))
             audits.append(audit(sim, state, jax.tree.map(lambda x, k=k: x[k], w.inputs)))
     injected, removed = (
@@ -47,7 +49,7 @@ def energy_audit(task: Task, theta: Float[np.ndarray, " n"]) -> dict[str, Any]:
     return {
         "windows": len(ok),
         "diverged": int(w.count - len(ok)),
-        "seconds": float(len(ok) * w.steps * w.dt),
+        "duration": float(len(ok) * w.steps * w.dt),
         "energy_change": float(np.sum([np.asarray(a.energy_change) for a in audits])),
         "grafts": [
             {

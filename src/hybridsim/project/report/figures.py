@@ -1,4 +1,4 @@
-"""Figures of a fit: selected windows, errors of all windows, and residuals over the steps."""
+"""Figures of a fit: selected windows, residuals of all windows, and residuals over the steps."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from hybridsim.data.recording import Recording
 from hybridsim.identify.score import WindowScores
-from hybridsim.project.record.history import Step
+from hybridsim.project.run_folder.history import Step
 from hybridsim.viz.fit_plots import (
     ChannelCurves,
     StageProgress,
@@ -17,7 +17,7 @@ from hybridsim.viz.fit_plots import (
 )
 
 MAX_CHANNELS = 6
-"""Maximum number of channels in a figure; the channels with the largest errors are selected."""
+"""Maximum number of channels in a figure; the channels with the largest residuals are selected."""
 
 
 def fit_figures(
@@ -44,7 +44,7 @@ def fit_figures(
 
 
 def _selected_windows(scores: WindowScores, runs: Sequence[Recording], label: str, units: Mapping[str, str]):
-    """Curves and titles of the windows with median and largest error after the fit."""
+    """Curves and titles of the windows with median and largest residual after the fit."""
     after = np.where(np.isfinite(scores.residual_rms[1]), scores.residual_rms[1], np.inf)
     order = np.argsort(after, kind="stable")
     selected = {"typical": int(order[(len(order) - 1) // 2]), "worst": int(order[-1])}
@@ -54,34 +54,35 @@ def _selected_windows(scores: WindowScores, runs: Sequence[Recording], label: st
     figures = {}
     for kind, index in selected.items():
         begin = float(w.start[index])
-        interval = f"run {runs[int(w.run[index])].name}, {begin:.4g} s to {begin + w.steps * w.dt:.4g} s"
+        interval = f"run {runs[int(w.recording[index])].name}, {begin:.4g} s to {begin + w.steps * w.dt:.4g} s"
         name = "The only window" if len(order) == 1 else "A typical window" if kind == "typical" else "The worst window"
-        error = f"RMS residual {after[index]:.3g} × noise" if np.isfinite(after[index]) else "diverged"
-        title = f"{name} of the {label} runs: {interval}; {error}"
+        residual = f"RMS residual {after[index]:.3g} standard deviations of the noise"
+        title = f"{name} of the {label} runs: {interval}\n{residual if np.isfinite(after[index]) else 'diverged'}"
         figures[f"window_{kind}.png"] = (window_curves(scores, index, units), title)
     return figures
 
 
 def window_curves(scores: WindowScores, window: int, units: Mapping[str, str]) -> list[ChannelCurves]:
-    """Curves of the channels of a window; of many channels, those with the largest errors."""
+    """Curves of the channels of a window; of many channels, those with the largest residuals."""
     w, sensors = scores.objective.windows, scores.objective.simulator.setup.sensors
     channels = []
     for channel, name in enumerate(sensors.names):
         samples = np.flatnonzero((w.channel[window] == channel) & (w.weight[window] > 0.0))
         if not len(samples):
             continue
-        samples = samples[np.argsort(w.position[window, samples], kind="stable")]
+        samples = samples[np.argsort(w.time_in_steps[window, samples], kind="stable")]
         before, after = (
-            scores.samples[k, window, samples] if scores.ok[k, window] else None for k in range(len(scores.ok))
+            scores.sampled_readings[k, window, samples] if scores.ok[k, window] else None for k in range(len(scores.ok))
         )
-        t = w.start[window] + w.position[window, samples] * w.dt
+        t = w.start[window] + w.time_in_steps[window, samples] * w.dt
         noise = 1.0 / float(w.weight[window, samples[0]])
         channels.append(ChannelCurves(name, units.get(name, ""), noise, t, w.value[window, samples], before, after))
-    ranked = sorted(channels, key=lambda curves: -_error(curves))[:MAX_CHANNELS]
+    ranked = sorted(channels, key=lambda curves: -_residual_rms(curves))[:MAX_CHANNELS]
     return [curves for curves in channels if curves in ranked]
 
 
-def _error(curves: ChannelCurves) -> float:
+def _residual_rms(curves: ChannelCurves) -> float:
+    """Root mean square residual of a channel, in standard deviations of the noise; infinity after divergence."""
     if curves.after is None:
         return np.inf
     return float(np.sqrt(np.mean(np.square(curves.after - curves.measured)))) / curves.noise

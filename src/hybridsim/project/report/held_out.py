@@ -1,4 +1,4 @@
-"""Error of held-out runs during a fit, evaluated at bounded cost and without effect on the fit."""
+"""Residual of held-out runs during a fit, evaluated at bounded cost and without effect on the fit."""
 
 import time
 from dataclasses import replace
@@ -11,11 +11,12 @@ from hybridsim.identify.objective import Objective, Point
 from hybridsim.identify.problem import FitProblem, Stage
 from hybridsim.identify.score import calibrate
 
-TIME_SHARE, MAX_TIME_SHARE = 0.1, 0.25
+MAX_TIME_SHARE, MAX_TIME_SHARE_AT_POWERS_OF_TWO = 0.1, 0.25
 """Maximum fractions of the time of a fit spent on held-out runs: in general, and at the steps 1, 2, 4, 8 and so on of a
 stage, so that short stages are evaluated as well."""
-FIRST_STEPS, NEXT_STEPS = 10, 3
-"""Solver steps for the initial states of windows: from the initial guess, and from the solution for the last θ."""
+MAX_STEPS_FROM_GUESS, MAX_STEPS_FROM_SOLUTION = 10, 3
+"""Maximum solver steps for the initial states of windows: from the initial guess, and from the solution for the last
+θ."""
 
 
 class HeldOutMonitor:
@@ -54,28 +55,29 @@ class HeldOutMonitor:
         """Whether another evaluation fits into the time budget."""
         is_power_of_two = progress.step & (progress.step - 1) == 0
         expected_time = self._expected_time if progress.stage == self._stage else 0.0
-        share = MAX_TIME_SHARE if is_power_of_two else TIME_SHARE
-        return self._total_time + expected_time <= share * progress.seconds
+        share = MAX_TIME_SHARE_AT_POWERS_OF_TWO if is_power_of_two else MAX_TIME_SHARE
+        return self._total_time + expected_time <= share * progress.elapsed
 
     def _rms(self, stage: int, theta: Float[np.ndarray, " n"]) -> float | None:
         if stage != self._stage or self._objective is None or self._point is None:
             # without continuity, every window is fitted separately
             independent = replace(self._stages[stage], continuity=None)
             self._objective, _ = self._problem.objective(independent, self._problem.held_out)
-            self._stage, self._point, steps = stage, self._objective.point(theta), FIRST_STEPS
+            self._stage, self._point, max_steps = stage, self._objective.point(theta), MAX_STEPS_FROM_GUESS
         else:
             layout, previous = self._objective.layout, self._point.theta
             updated = np.where(layout.is_common, layout.stack(np.array(theta)[None]), previous)
-            self._point, steps = self._point._replace(theta=updated), NEXT_STEPS
-        self._point = calibrate(self._objective, self._point, max_steps=steps, growing=steps == FIRST_STEPS)
+            self._point, max_steps = self._point._replace(theta=updated), MAX_STEPS_FROM_SOLUTION
+        from_guess = max_steps == MAX_STEPS_FROM_GUESS
+        self._point = calibrate(self._objective, self._point, max_steps=max_steps, growing=from_guess)
         return residual_rms(self._objective, self._point)
 
 
 def residual_rms(objective: Objective, point: Point) -> float | None:
     """Root mean square residual over all windows that do not diverge, in standard deviations of the noise."""
-    samples, ok = objective.samples(point)
+    sampled, ok = objective.sampled_readings(point)
     w = objective.windows
     used = (w.weight > 0.0) & ok[0][:, None]
     if not used.any():
         return None
-    return float(np.sqrt(np.mean(np.square((w.weight * (samples[0] - w.value))[used]))))
+    return float(np.sqrt(np.mean(np.square((w.weight * (sampled[0] - w.value))[used]))))

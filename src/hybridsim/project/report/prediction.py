@@ -1,4 +1,4 @@
-"""Predictions of further recordings by a fitted model, with scores and plots."""
+"""Predictions of new recordings by a fitted model, with scores and plots."""
 
 import csv
 import io
@@ -13,21 +13,21 @@ from hybridsim.core.errors import HybridsimError
 from hybridsim.data.recording import Recording
 from hybridsim.identify.score import WindowScores, score_predictions, score_windows
 from hybridsim.project.build.task import Task
-from hybridsim.project.record.manifest import input_changes, manifest
-from hybridsim.project.record.record import Record
-from hybridsim.project.record.write import replace_nonfinite, write_file
 from hybridsim.project.report.comparison import (
-    EXPLAINED,
     NEW,
     PREDICTED,
+    RECONSTRUCTED,
     Comparison,
     comparison,
     initialization_time,
     scoring_window,
-    theta_before,
+    theta_before_fit,
 )
 from hybridsim.project.report.figures import fit_figures
 from hybridsim.project.report.result import score_row
+from hybridsim.project.run_folder.folder import RunFolder
+from hybridsim.project.run_folder.manifest import input_changes, manifest
+from hybridsim.project.run_folder.write import replace_nonfinite, write_file
 
 COLUMNS = ("run", "window", "time", "channel", "measured", "before", "after")
 
@@ -43,16 +43,16 @@ class Prediction(NamedTuple):
     """Length of the interval before each prediction from which its initial state is estimated [s]."""
 
 
-def fitted_theta(task: Task, record: Record) -> np.ndarray:
+def fitted_theta(task: Task, run_folder: RunFolder) -> np.ndarray:
     """Parameters θ of a completed fit.
 
     Raises:
         HybridsimError: there is no result, or the project or its files have changed since the fit.
     """
-    result = record.result()
-    if changes := input_changes(record.manifest(), manifest(task, ())):
+    result = run_folder.result()
+    if changes := input_changes(run_folder.manifest(), manifest(task, ())):
         raise HybridsimError(
-            f"the result in {record.folder} is out of date, because its inputs have changed since the fit: "
+            f"the result in {run_folder.path} is out of date, because its inputs have changed since the fit: "
             f"{'; '.join(changes)}. Undo the changes, or fit again."
         )
     return np.array(result["theta"], dtype=float)
@@ -62,20 +62,20 @@ def predict(task: Task, theta: np.ndarray, runs: Sequence[Recording], horizon: f
     """Predict recordings.
 
     Args:
-        task: the fit.
+        task: fit problem, stages and their origin.
         theta: fitted parameters.
         runs: recordings.
         horizon: prediction horizon [s].
     """
     problem = task.problem
-    thetas = np.stack([theta_before(problem), theta])
-    history = initialization_time(problem, runs)
-    windows = score_predictions(problem, thetas, runs, history=history, horizon=horizon)
+    thetas = np.stack([theta_before_fit(problem), theta])
+    time_before = initialization_time(problem, runs)
+    windows = score_predictions(problem, thetas, runs, initialization_time=time_before, horizon=horizon)
     comparisons = (
         comparison(windows, NEW, PREDICTED, horizon),
-        comparison(score_windows(problem, thetas, runs, scoring_window(task.stages[-1])), NEW, EXPLAINED),
+        comparison(score_windows(problem, thetas, runs, scoring_window(task.stages[-1])), NEW, RECONSTRUCTED),
     )
-    return Prediction(tuple(runs), windows, comparisons, history)
+    return Prediction(tuple(runs), windows, comparisons, time_before)
 
 
 def write_prediction(task: Task, prediction: Prediction, folder: Path) -> dict[str, Any]:
@@ -85,17 +85,17 @@ def write_prediction(task: Task, prediction: Prediction, folder: Path) -> dict[s
     except OSError as error:
         message = f"cannot create the folder {folder}: {error.strerror}; choose another one with --out"
         raise HybridsimError(message) from None
-    report = {
+    scores = {
         "files": [{"file": file, "sha256": sha} for run in prediction.runs for file, sha in run.sources],
         "runs": [run.name for run in prediction.runs],
         "initialization_time": prediction.initialization_time,
-        "scores": [score_row(comparison, task.problem.measurements.noise) for comparison in prediction.comparisons],
+        "scores": [score_row(comparison, task.problem.channel_roles.noise) for comparison in prediction.comparisons],
     }
     write_file(folder / "prediction.csv", series_as_csv(prediction))
-    write_file(folder / "scores.json", json.dumps(replace_nonfinite(report), indent=2, ensure_ascii=False) + "\n")
+    write_file(folder / "scores.json", json.dumps(replace_nonfinite(scores), indent=2, ensure_ascii=False) + "\n")
     for name, content in fit_figures(prediction.windows, prediction.runs, "predicted", (), task.units).items():
         write_file(folder / name, content)
-    return report
+    return scores
 
 
 def series_as_csv(prediction: Prediction) -> str:
@@ -109,9 +109,9 @@ def series_as_csv(prediction: Prediction) -> str:
     scores = prediction.windows
     w, names = scores.objective.windows, scores.objective.simulator.setup.sensors.names
     for window in range(w.count):
-        run, start = prediction.runs[int(w.run[window])].name, float(w.start[window])
+        run, start = prediction.runs[int(w.recording[window])].name, float(w.start[window])
         for k in np.flatnonzero(w.weight[window] > 0.0):
-            simulated = [float(scores.samples[j, window, k]) if scores.ok[j, window] else "" for j in range(2)]
-            time = start + float(w.position[window, k]) * w.dt
+            simulated = [float(scores.sampled_readings[j, window, k]) if scores.ok[j, window] else "" for j in range(2)]
+            time = start + float(w.time_in_steps[window, k]) * w.dt
             rows.writerow((run, start, time, names[int(w.channel[window, k])], float(w.value[window, k]), *simulated))
     return text.getvalue()

@@ -9,28 +9,29 @@ from jaxtyping import Float
 from hybridsim.identify.fit import FitResult
 from hybridsim.identify.problem import Stage
 from hybridsim.identify.score import Score
-from hybridsim.networks.weight_name import is_network_weight, parse_weight_name
+from hybridsim.networks.weight_name import is_graft_parameter, parse_weight_name
 from hybridsim.project.build.task import Task
-from hybridsim.project.record.checkpoint import StageResult
-from hybridsim.project.record.manifest import FORMAT
 from hybridsim.project.report.comparison import (
-    EXPLAINED,
     HELD_OUT,
+    RECONSTRUCTED,
     TRAINING,
     Comparison,
     normalized_rms,
     rms_by_channel,
-    theta_before,
+    theta_before_fit,
 )
+from hybridsim.project.run_folder.checkpoint import StageResult
+from hybridsim.project.run_folder.manifest import FORMAT
 
-LARGE_ERROR = 20.0
-"""Error above which a model is considered structurally wrong [standard deviations of the noise]."""
+LARGE_RESIDUAL = 20.0
+"""RMS residual above which a model is considered structurally wrong [standard deviations of the noise]."""
 WORSENING_RATIO = 1.01
-"""Ratio of the errors after and before a fit above which an increase is reported; smaller ones are rounding errors."""
+"""Ratio of the residuals after and before a fit above which an increase is reported; smaller ones are rounding errors.
+"""
 CONVERGED, NOT_CONVERGED = "converged", "not converged"
 
 
-def result(
+def result_json(
     task: Task,
     fitted: FitResult,
     stage_results: Mapping[int, StageResult],
@@ -40,7 +41,7 @@ def result(
     """Result of a fit as JSON data.
 
     Args:
-        task: the fit.
+        task: fit problem, stages and their origin.
         fitted: result of the solver.
         stage_results: results of the stages by index.
         comparisons: scores before and after the fit.
@@ -50,52 +51,60 @@ def result(
     converged = stage_results[len(task.stages) - 1].termination.has_converged
     stages = [_stage(k, stage, stage_results[k]) for k, stage in enumerate(task.stages)]
     per_run = space.run_values(theta)
-    report = {
+    result = {
         "format": FORMAT,
         "name": task.name,
         "status": CONVERGED if converged else NOT_CONVERGED,
         "message": stages[-1]["message"],
         "stages": stages,
-        "labels": list(space.labels),
+        "labels": list(space.names),
         "theta": np.asarray(theta).tolist(),
         "parameters": [
             vars(change)
             for change in space.table(theta)
-            if change.name not in per_run and not is_network_weight(change.name)
+            if change.name not in per_run and not is_graft_parameter(change.name)
         ],
         "run_values": fitted.run_values,
         "networks": _networks(task, theta),
         "channels": _channels(task),
-        "scores": [score_row(comparison, task.problem.measurements.noise) for comparison in comparisons],
+        "scores": [score_row(comparison, task.problem.channel_roles.noise) for comparison in comparisons],
         "model": model,
     }
-    return report | {"remarks": remarks_on(report)}
+    return result | {"remarks": remarks_on(result)}
 
 
 def score_row(comparison: Comparison, noise: Mapping[str, float]) -> dict[str, Any]:
-    """Scores before and after as JSON data: by channel in its unit, and over all channels in units of the noise."""
+    """Scores before and after as JSON data: errors by channel in its unit, and residuals over all channels."""
     before, after = comparison.before, comparison.after
     channels = {
         name: {"before": old, "after": new}
         for (name, old), new in zip(rms_by_channel(before).items(), rms_by_channel(after).values(), strict=True)
     }
     return {
-        "runs": comparison.runs,
-        "kind": comparison.kind,
-        "seconds": comparison.seconds,
-        "windows": len(after.rms) + after.diverged,
+        "run_kind": comparison.run_kind,
+        "score_kind": comparison.score_kind,
+        "duration": comparison.duration,
+        "windows": len(after.rms) + after.diverged_count,
         "channels": channels,
-        "normalized": {"before": _error_statistics(before, noise), "after": _error_statistics(after, noise)},
+        "normalized": {"before": _residual_statistics(before, noise), "after": _residual_statistics(after, noise)},
     }
 
 
-def _error_statistics(score: Score, noise: Mapping[str, float]) -> dict[str, Any]:
-    """Errors of windows over all channels, in standard deviations of the noise."""
-    errors = normalized_rms(score, noise)
-    statistics: dict[str, Any] = {"rms": None, "median": None, "worst": None, "diverged": score.diverged}
-    if len(errors):
-        rms = float(np.sqrt(np.mean(np.square(errors))))
-        statistics |= {"rms": rms, "median": float(np.median(errors)), "worst": float(np.max(errors))}
+def score_label(row: Mapping[str, Any]) -> str:
+    """Label of a row of scores, for messages."""
+    duration = f"{row['duration']:.3g} s"
+    if row["score_kind"] == RECONSTRUCTED:
+        return f"{row['run_kind']} runs, windows of {duration} with fitted initial states"
+    return f"{row['run_kind']} runs, predictions over {duration}"
+
+
+def _residual_statistics(score: Score, noise: Mapping[str, float]) -> dict[str, Any]:
+    """Statistics of the RMS residuals of windows over all channels, in standard deviations of the noise."""
+    residuals = normalized_rms(score, noise)
+    statistics: dict[str, Any] = {"rms": None, "median": None, "worst": None, "diverged": score.diverged_count}
+    if len(residuals):
+        rms = float(np.sqrt(np.mean(np.square(residuals))))
+        statistics |= {"rms": rms, "median": float(np.median(residuals)), "worst": float(np.max(residuals))}
     return statistics
 
 
@@ -114,7 +123,7 @@ def _stage(index: int, stage: Stage, stage_result: StageResult) -> dict[str, Any
 
 
 def _channels(task: Task) -> dict[str, Any]:
-    sensors, noise = task.problem.setup.sensors, task.problem.measurements.noise
+    sensors, noise = task.problem.setup.sensors, task.problem.channel_roles.noise
     return {
         name: {"measures": address, "unit": task.units.get(name, ""), "noise": float(noise[name])}
         for name, address in zip(sensors.names, sensors.addresses, strict=True)
@@ -134,8 +143,8 @@ def suggestions(labels: Sequence[str]) -> str:
 def _networks(task: Task, theta: Float[np.ndarray, " n"]) -> list[dict[str, Any]]:
     """Grafts, with the number and the largest change of their free weights."""
     space, grafts = task.problem.space, task.problem.setup.sim.blueprint.grafts
-    change = np.abs(np.asarray(theta) - theta_before(task.problem))
-    weights = list(map(parse_weight_name, space.labels))
+    change = np.abs(np.asarray(theta) - theta_before_fit(task.problem))
+    weights = list(map(parse_weight_name, space.names))
     rows = []
     for k, graft in enumerate(grafts):
         indices = [index for index, name in enumerate(weights) if name and name.graft == k]
@@ -152,33 +161,38 @@ def _networks(task: Task, theta: Float[np.ndarray, " n"]) -> list[dict[str, Any]
     return rows
 
 
-def remarks_on(report: dict[str, Any]) -> list[str]:
-    """Remarks on a result: lack of convergence, parameters at bounds, large or increased errors, warnings."""
+def remarks_on(result: dict[str, Any]) -> list[str]:
+    """Remarks on a result: lack of convergence, parameters at bounds, large or increased residuals, warnings.
+
+    The unit of residuals is σ, the standard deviation of the noise.
+    """
     remarks = []
-    if report["status"] != CONVERGED:
-        remarks.append(f"The fit did not converge: {report['message']}. The result is the best iterate.")
-    for row in report["parameters"]:
+    if result["status"] != CONVERGED:
+        remarks.append(f"The fit did not converge: {result['message']}. The result is the best iterate.")
+    for row in result["parameters"]:
         if row["at_bound"]:
             bound = f"{row[row['at_bound']]:.6g} {row['unit']}".strip()
             remarks.append(f"{row['name']} ended at its {row['at_bound']} bound, {bound}.")
-    for row in report["scores"]:
-        error = row["normalized"]["after"]["rms"]
-        if row["runs"] == TRAINING and row["kind"] == EXPLAINED and error is not None and error > LARGE_ERROR:
+    for row in result["scores"]:
+        residual = row["normalized"]["after"]["rms"]
+        is_training = row["run_kind"] == TRAINING and row["score_kind"] == RECONSTRUCTED
+        if is_training and residual is not None and residual > LARGE_RESIDUAL:
             remarks.append(
-                f"The error of the training runs is {error:.3g} times the noise: the model lacks an effect, for which "
-                f"the estimated parameters compensate. {suggestions(report['labels'])}"
+                f"The RMS residual of the training runs is {residual:.3g} σ: the model lacks an effect, for which the "
+                f"estimated parameters compensate. {suggestions(result['labels'])}"
             )
         before, after = row["normalized"]["before"], row["normalized"]["after"]
-        score = f"{row['runs']} runs, {row['kind']} over {row['seconds']:.3g} s"
         if after["diverged"]:
-            remarks.append(f"{after['diverged']} of {row['windows']} windows diverge after the fit ({score}).")
+            remarks.append(
+                f"{after['diverged']} of {row['windows']} windows diverge after the fit ({score_label(row)})."
+            )
         if (
-            row["runs"] == HELD_OUT
+            row["run_kind"] == HELD_OUT
             and None not in (before["rms"], after["rms"])
             and after["rms"] > WORSENING_RATIO * before["rms"]
         ):
-            increase = f"from {before['rms']:.3g} to {after['rms']:.3g} times the noise"
-            remarks.append(f"The fit increased the error of {score}: {increase}.")
-    if not any(row["runs"] == HELD_OUT for row in report["scores"]):
+            increase = f"from {before['rms']:.3g} to {after['rms']:.3g} σ"
+            remarks.append(f"The fit increased the RMS residual {increase} ({score_label(row)}).")
+    if not any(row["run_kind"] == HELD_OUT for row in result["scores"]):
         remarks.append("No run was held out, so generalisation of the model cannot be assessed.")
-    return remarks + list((report["model"] or {}).get("warnings", []))
+    return remarks + list((result["model"] or {}).get("remarks", []))

@@ -1,4 +1,4 @@
-"""Summary page of a fit: a self-contained HTML file that needs neither network access nor the run record."""
+"""Summary page of a fit: a self-contained HTML file that needs neither network access nor the run folder."""
 
 import base64
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,12 +7,12 @@ from typing import Any
 
 from hybridsim.project.report.comparison import HELD_OUT
 from hybridsim.project.report.page_style import STYLE
-from hybridsim.project.report.result import CONVERGED
+from hybridsim.project.report.result import CONVERGED, score_label
 
 FIGURE_CAPTIONS = {
-    "window_typical.png": "A typical window: measured, simulated before and after the fit, and the residual after it",
-    "window_worst.png": "The worst window: measured, simulated before and after the fit, and the residual after it",
-    "windows.png": "Errors of every window before and after the fit",
+    "window_typical.png": "A typical window: measured, simulated before and after the fit, and the error after it",
+    "window_worst.png": "The worst window: measured, simulated before and after the fit, and the error after it",
+    "windows.png": "RMS residuals of every window before and after the fit",
     "progress.png": "Residuals over the steps of the fit",
 }
 """Figures in the order of the page, with their captions."""
@@ -66,16 +66,16 @@ def _head(result: Mapping[str, Any], manifest: Mapping[str, Any]) -> str:
 
 
 def _cards(result: Mapping[str, Any]) -> str:
-    """Cards with the errors over all channels before and after the fit."""
-    held_out = [row for row in result["scores"] if row["runs"] == HELD_OUT] or result["scores"]
+    """Cards with the RMS residuals before and after the fit, of the held-out runs if there are any."""
+    rows = [row for row in result["scores"] if row["run_kind"] == HELD_OUT] or result["scores"]
     cards = []
-    for row in held_out:
+    for row in rows:
         before, after = (row["normalized"][when]["rms"] for when in ("before", "after"))
         factor = ""
         if before and after:
             factor = f"{before / after:.3g} times smaller" if before >= after else f"{after / before:.3g} times larger"
         cards.append(
-            f"<div class='card'><div class='label'>{_score_label(row)}</div>"
+            f"<div class='card'><div class='label'>{_score_title(row)}</div>"
             f"<div class='value'>{format_number(before, 3)} → {format_number(after, 3)} <small>σ</small></div>"
             f"<div class='quiet'>{factor}</div></div>"
         )
@@ -85,10 +85,9 @@ def _cards(result: Mapping[str, Any]) -> str:
     return f"<div class='cards'>{''.join(cards)}</div>{note}"
 
 
-def _score_label(row: Mapping[str, Any]) -> str:
-    is_explained = row["kind"] == "explained"
-    length = f"windows of {format_number(row['seconds'], 3)} s" if is_explained else f"horizon {row['seconds']:g} s"
-    return escape(f"{row['runs'].capitalize()} runs, {row['kind']}, {length}")
+def _score_title(row: Mapping[str, Any]) -> str:
+    label = score_label(row)
+    return escape(label[0].upper() + label[1:])
 
 
 def _scores(result: Mapping[str, Any]) -> str:
@@ -97,15 +96,15 @@ def _scores(result: Mapping[str, Any]) -> str:
         names, overall = list(row["channels"]), row["normalized"]
         for k, name in enumerate(names):
             cells, channel = row["channels"][name], result["channels"][name]
-            first = f"<th rowspan='{len(names)}'>{_score_label(row)}{_windows(row)}</th>" if k == 0 else ""
+            first = f"<th rowspan='{len(names)}'>{_score_title(row)}{_windows(row)}</th>" if k == 0 else ""
             values = _number_cells(cells["before"], cells["after"], channel["noise"])
-            rows.append(f"<tr>{first}{_text(name)}{values}{_text(channel['unit'])}</tr>")
-        pairs = "".join(_right(_pair(overall[when])) for when in ("before", "after"))
-        label = _text("all channels: RMS, worst window")
-        rows.append(f"<tr class='total'><th></th>{label}{pairs}{_number_cells(1.0)}{_text('σ')}</tr>")
+            rows.append(f"<tr>{first}{_text_cell(name)}{values}{_text_cell(channel['unit'])}</tr>")
+        pairs = "".join(_right_cell(_pair(overall[when])) for when in ("before", "after"))
+        label = _text_cell("all channels: RMS residual, worst window")
+        rows.append(f"<tr class='total'><th></th>{label}{pairs}{_number_cells(1.0)}{_text_cell('σ')}</tr>")
     note = (
-        "<p class='quiet'>Root mean square errors. Explained: the initial state of each window is fitted to the whole "
-        "window. Predicted: it is fitted to the samples just before the prediction, which are not scored.</p>"
+        "<p class='quiet'>Root mean square errors. The initial state of a window is fitted to the whole window, that "
+        "of a prediction to the samples just before it, which are not scored.</p>"
     )
     return _table(("Runs", "Channel", ">Before", ">After", ">Noise", "Unit"), rows) + note
 
@@ -123,17 +122,17 @@ def _pair(statistics: Mapping[str, Any]) -> str:
 
 def _parameters(result: Mapping[str, Any]) -> str:
     if not result["parameters"]:
-        return "<p>No physical parameters were free.</p>"
+        return "" if result["run_values"] else "<p>No physical parameters were free.</p>"
     rows = []
     for row in result["parameters"]:
         mark = f"<span class='mark'>at its {escape(row['at_bound'])} bound</span>" if row["at_bound"] else ""
         values = (
             _number_cells(row["before"], row["after"])
-            + _text(row["unit"])
-            + _right(_change(row))
-            + _right(_bounds(row))
+            + _text_cell(row["unit"])
+            + _right_cell(_change(row))
+            + _right_cell(_bounds(row))
         )
-        rows.append(f"<tr>{_name(row['name'])}{values}<td>{mark}</td></tr>")
+        rows.append(f"<tr>{_row_header(row['name'])}{values}<td>{mark}</td></tr>")
     return _table(("Name", ">Before", ">After", "Unit", ">Change", ">Bounds", ""), rows)
 
 
@@ -142,7 +141,9 @@ def _per_run_parameters(result: Mapping[str, Any]) -> str:
     if not result["run_values"]:
         return ""
     names = list(next(iter(result["run_values"].values())))
-    rows = [f"<tr>{_name(run)}{_number_cells(*values.values())}</tr>" for run, values in result["run_values"].items()]
+    rows = [
+        f"<tr>{_row_header(run)}{_number_cells(*values.values())}</tr>" for run, values in result["run_values"].items()
+    ]
     return "<h3>Parameters estimated separately for each run</h3>" + _table(
         ("Run", *(f">{escape(name)}" for name in names)), rows
     )
@@ -168,7 +169,7 @@ def _is_finite(value: float | None) -> bool:
 
 def _networks(result: Mapping[str, Any]) -> str:
     rows = [
-        f"<tr>{_name(', '.join(row['outputs']))}{_text(row['mode'])}{_text(', '.join(row['inputs']))}"
+        f"<tr>{_row_header(', '.join(row['outputs']))}{_text_cell(row['mode'])}{_text_cell(', '.join(row['inputs']))}"
         f"{_number_cells(row['free_weights'], row['largest_change'])}</tr>"
         for row in result["networks"]
     ]
@@ -179,9 +180,14 @@ def _stages(result: Mapping[str, Any]) -> str:
     rows = []
     for row in result["stages"]:
         window = "whole runs" if row["window"] is None else f"{format_number(row['window'])} s"
-        settings = _right(window) + _text(row["initial_states"]) + _text(row["loss"]) + _text(row["solver"])
+        settings = (
+            _right_cell(window)
+            + _text_cell(row["initial_states"])
+            + _text_cell(row["loss"])
+            + _text_cell(row["solver"])
+        )
         rows.append(
-            f"<tr>{_number_cells(row['stage'])}{settings}{_number_cells(row['steps'])}{_text(row['message'])}</tr>"
+            f"<tr>{_number_cells(row['stage'])}{settings}{_number_cells(row['steps'])}{_text_cell(row['message'])}</tr>"
         )
     return _table((">Stage", ">Windows", "Initial states", "Loss", "Solver", ">Steps", "Termination"), rows)
 
@@ -192,10 +198,10 @@ def _model(result: Mapping[str, Any]) -> str:
         return ""
     rows = []
     for row in model["changes"]:
-        values = _right(_values(row["before"])) + _right(_values(row["after"]))
+        values = _right_cell(_values(row["before"])) + _right_cell(_values(row["after"]))
         rows.append(
-            f"<tr>{_name(row['element'])}{_right(str(row['line'] or ''))}{_text(row['parameter'])}{values}"
-            f"{_text(row['note'])}</tr>"
+            f"<tr>{_row_header(row['element'])}{_right_cell(str(row['line'] or ''))}{_text_cell(row['parameter'])}"
+            f"{values}{_text_cell(row['note'])}</tr>"
         )
     table = _table(("Element", ">Line", "Parameter", ">Before", ">After", ""), rows)
     text = f"<p>Written to <code>{escape(model['file'])}</code>; all other content is unchanged.</p>"
@@ -216,7 +222,8 @@ def _sources(manifest: Mapping[str, Any]) -> str:
         *(("data", entry["file"], entry["sha256"]) for entry in manifest["data"]),
     ]
     rows = [
-        f"<tr>{_text(kind)}<td class='path'>{escape(str(file))}</td><td><code title='{sha}'>{sha[:12]}</code></td></tr>"
+        f"<tr>{_text_cell(kind)}<td class='path'>{escape(str(file))}</td>"
+        f"<td><code title='{sha}'>{sha[:12]}</code></td></tr>"
         for kind, file, sha in files
     ]
     runs, machine = manifest["runs"], manifest["machine"]
@@ -239,20 +246,20 @@ def _table(titles: Sequence[str], rows: Sequence[str]) -> str:
     return f"<div class='wide'><table><thead><tr>{cells}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
 
 
-def _name(text: str) -> str:
+def _row_header(text: str) -> str:
     return f"<th>{escape(text)}</th>"
 
 
-def _text(text: str) -> str:
+def _text_cell(text: str) -> str:
     return f"<td>{escape(text)}</td>"
 
 
-def _right(text: str) -> str:
+def _right_cell(text: str) -> str:
     return f"<td class='n'>{escape(text)}</td>"
 
 
 def _number_cells(*values: float | None) -> str:
-    return "".join(_right(format_number(value)) for value in values)
+    return "".join(_right_cell(format_number(value)) for value in values)
 
 
 def _figure(name: str, figures: Mapping[str, bytes]) -> str:

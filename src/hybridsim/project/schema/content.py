@@ -3,10 +3,10 @@
 from hybridsim.project.schema.data import ChannelEntry, CommandEntry, DataSection
 from hybridsim.project.schema.fit import BlueprintSection, FreeEntry, GraftEntry, StageEntry
 from hybridsim.project.schema.model import ModelSection, RunSection
-from hybridsim.project.schema.section import Section
+from hybridsim.project.schema.strict_table import StrictTable
 
 
-class Content(Section):
+class Content(StrictTable):
     """All sections; those with several entries have singular names, as in `[[channel]]`."""
 
     model: ModelSection
@@ -20,9 +20,9 @@ class Content(Section):
     free: tuple[FreeEntry, ...] = ()
     """Free parameters."""
     graft: tuple[GraftEntry, ...] = ()
-    """Networks between quantities of the simulation."""
+    """Networks that read quantities of the simulation and modify others."""
     blueprint: BlueprintSection | None = None
-    """Further networks, in a separate file."""
+    """Additional networks, in a separate file."""
     stage: tuple[StageEntry, ...] = ()
     """Stages of the fit, in order."""
     run: RunSection = RunSection()

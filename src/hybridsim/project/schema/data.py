@@ -4,8 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from hybridsim.data.channel import DEFAULT_WINDOW, Channel
-from hybridsim.project.schema.section import Fraction, NonemptyText, Nonnegative, Positive, Section, conflict
+from hybridsim.data.channel import DEFAULT_FILTER_WINDOW, Channel
+from hybridsim.project.schema.strict_table import Fraction, NonemptyText, Nonnegative, Positive, StrictTable, key_error
 
 ESTIMATE = "estimate"
 
@@ -18,7 +18,7 @@ Names = Annotated[tuple[NonemptyText, ...], BeforeValidator(_as_tuple), Field(mi
 """One name or several."""
 
 
-class DataSection(Section):
+class DataSection(StrictTable):
     """Recorded files."""
 
     files: Annotated[
@@ -27,35 +27,38 @@ class DataSection(Section):
     """Recorded files, one run each, with wildcards; a nested list is one run of several files."""
     time: NonemptyText = "time"
     """Time column."""
-    step: Positive | None = None
-    """Sampling interval of files without a time column, in the unit `time_unit`."""
+    sample_interval: Positive | None = None
+    """Sample interval of files without a time column, in the unit `time_unit`."""
     time_unit: NonemptyText = "s"
-    """Unit of time columns and of the step."""
+    """Unit of time columns and of the sample interval."""
     group: str = ""
     """Group of HDF5 files or topic of MCAP files."""
-    several: bool = False
+    several_runs: bool = False
     """Whether every file contains several runs (NPZ, NPY, HDF5)."""
     run_starts: str = ""
-    """Array of the first rows of the runs, where several runs are concatenated."""
-    validation: Fraction | Names = 0.25
-    """Fraction of the runs that are held out, or their names, with wildcards. Of a single run, its last part."""
-    longest_gap: Positive | None = None
-    """Runs are split where samples are missing for longer than this [s]."""
+    """Array with the index of the first row of each run, followed by the total number of rows, where several runs are
+    concatenated."""
+    held_out: Fraction | Names = 0.25
+    """Held-out runs: their fraction, or their names, with wildcards. Of a single run, its last part."""
+    max_sample_interval: Positive | None = None
+    """Longest time between consecutive samples [s]; a longer one splits the run."""
     on_nan: Literal["error", "drop"] = "error"
     """Treatment of samples that are not finite."""
-    on_disorder: Literal["error", "drop"] = "error"
+    on_out_of_order: Literal["error", "drop"] = "error"
     """Treatment of samples with non-increasing time stamps."""
 
     @model_validator(mode="after")
     def _check_time(self):
-        if self.step is not None and "time" in self.model_fields_set:
-            raise conflict("step", "applies to files without a time column, and time names one", "remove one of them")
-        if self.run_starts and not self.several:
-            raise conflict("run_starts", "requires several = true", "add several = true")
+        if self.sample_interval is not None and "time" in self.model_fields_set:
+            raise key_error(
+                "sample_interval", "applies to files without a time column, and time names one", "remove one of them"
+            )
+        if self.run_starts and not self.several_runs:
+            raise key_error("run_starts", "requires several_runs = true", "add several_runs = true")
         return self
 
 
-class _Column(Section):
+class _ColumnEntry(StrictTable):
     """Column of a quantity and its conversion to SI units."""
 
     unit: str = ""
@@ -74,11 +77,11 @@ class _Column(Section):
     @model_validator(mode="after")
     def _check_scale(self):
         if self.scale == 0.0:
-            raise conflict("scale", "must not be zero", "choose another value")
+            raise key_error("scale", "must not be zero", "choose another value", "project.value")
         return self
 
 
-class ChannelEntry(_Column):
+class ChannelEntry(_ColumnEntry):
     """A measured quantity, to be reproduced by the simulation."""
 
     name: str = ""
@@ -93,8 +96,8 @@ class ChannelEntry(_Column):
     """Unwrap an angle that is recorded modulo full turns."""
     velocity_of: str = ""
     """Instead of a column: the channel of which this is the numerically estimated time derivative."""
-    window: Annotated[int | float, Field(gt=0)] = DEFAULT_WINDOW
-    """Window of that estimate: samples if an integer, else seconds."""
+    filter_window: Annotated[int | float, Field(gt=0)] = DEFAULT_FILTER_WINDOW
+    """Window of the differentiation filter: samples if an integer, else seconds."""
     gain: float = 1.0
     """Sensor gain."""
     bias: float = 0.0
@@ -106,18 +109,20 @@ class ChannelEntry(_Column):
     def _check_source(self):
         if bool(self.column) == bool(self.velocity_of):
             message = "has both a column and velocity_of" if self.column else "has neither a column nor velocity_of"
-            raise conflict("", message, "specify either column or velocity_of")
+            raise key_error("", message, "specify either column or velocity_of")
         if self.gain == 0.0:
-            raise conflict("gain", "must not be zero", "choose another value")
+            raise key_error("gain", "must not be zero", "choose another value", "project.value")
         if self.velocity_of and self.noise == ESTIMATE:
             message = "of an estimated velocity cannot be estimated: its samples are correlated"
-            raise conflict("noise", message, "specify a value, such as noise = 0.1")
+            raise key_error("noise", message, "specify a value, such as noise = 0.1")
         if self.velocity_of:
             wrong = {"unit", "scale", "offset", "time", "group", "file", "unwrap"} & self.model_fields_set
             for key in sorted(wrong):
-                raise conflict(key, "applies to columns only", f"specify it for the channel {self.velocity_of!r}")
-        elif "window" in self.model_fields_set:
-            raise conflict("window", "requires velocity_of", "remove it, or write velocity_of instead of column")
+                raise key_error(key, "applies to columns only", f"specify it for the channel {self.velocity_of!r}")
+        elif "filter_window" in self.model_fields_set:
+            raise key_error(
+                "filter_window", "requires velocity_of", "remove it, or write velocity_of instead of column"
+            )
         return self
 
     @property
@@ -129,17 +134,17 @@ class ChannelEntry(_Column):
     def channel(self) -> Channel:
         """Channel to be read from the files."""
         if self.velocity_of:
-            return Channel(self.series_name, velocity_of=self.velocity_of, window=self.window)
+            return Channel(self.series_name, velocity_of=self.velocity_of, filter_window=self.filter_window)
         return _channel(self.series_name, self.column, self, unwrap=self.unwrap)
 
 
-class CommandEntry(_Column):
+class CommandEntry(_ColumnEntry):
     """A recorded input of the simulation."""
 
     actuator: str = ""
     """Actuator that it commands."""
     joint: str = ""
-    """Joint to which it is applied as torque or force; a direct actuator is added if the joint has none."""
+    """Joint to which it is applied as torque or force; a torque actuator is added if the joint has none."""
     input: str = ""
     """User input of grafted networks, which read it as `input.NAME`."""
     column: NonemptyText
@@ -150,9 +155,10 @@ class CommandEntry(_Column):
     @model_validator(mode="after")
     def _check_target(self):
         if sum(map(bool, (self.actuator, self.joint, self.input))) != 1:
-            raise conflict("", "must have exactly one target", "specify one of actuator, joint and input")
+            raise key_error("", "must have exactly one target", "specify one of actuator, joint and input")
         if self.input and not self.input.isidentifier():
-            raise conflict("input", "is not a valid name in an address", "use letters, digits and underscores")
+            fix = "use letters, digits and underscores"
+            raise key_error("input", "is not a valid name in an address", fix, "project.value")
         return self
 
     @property
@@ -167,7 +173,7 @@ class CommandEntry(_Column):
         return _channel(self.series_name, self.column, self)
 
 
-def _channel(name: str, column: str, entry: _Column, *, unwrap: bool = False) -> Channel:
+def _channel(name: str, column: str, entry: _ColumnEntry, *, unwrap: bool = False) -> Channel:
     return Channel(
         name,
         column,

@@ -6,14 +6,14 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from hybridsim.project.schema.data import Names
-from hybridsim.project.schema.networks import MLPSection, Network
-from hybridsim.project.schema.section import NonemptyText, Nonnegative, Positive, Section, conflict
-from hybridsim.project.schema.solvers import LevenbergMarquardtSolver, SolverTable
+from hybridsim.project.schema.networks import MLPTable, NetworkTable
+from hybridsim.project.schema.solvers import LevenbergMarquardtTable, SolverTable
+from hybridsim.project.schema.strict_table import NonemptyText, Nonnegative, Positive, StrictTable, key_error
 
 
 def _not_nan(value: float) -> float:
     if math.isnan(value):
-        raise conflict("", "must not be nan", "write inf or -inf where there is no bound")
+        raise key_error("", "must not be nan", "write inf or -inf where there is no bound", "project.value")
     return value
 
 
@@ -21,7 +21,7 @@ Bound = Annotated[float, Field(allow_inf_nan=True), AfterValidator(_not_nan)]
 """Infinite where there is no bound."""
 
 
-class FreeEntry(Section):
+class FreeEntry(StrictTable):
     """Free parameters."""
 
     name: Names
@@ -43,13 +43,14 @@ class FreeEntry(Section):
     group: str = ""
     """Group lasso: l1 is the weight of the norm of all parameters of the group, which become zero jointly."""
     tied: bool | tuple[float, ...] = False
-    """One value for all matching parameters; a tuple holds the factor of each name."""
-    per: Literal["all", "run"] = "all"
+    """`true`: one value for all matching parameters; or a list with one factor per name, by which the shared value is
+    multiplied."""
+    per: Literal["fit", "run"] = "fit"
     """One estimate for all runs, or a separate estimate for each run."""
 
 
-class GraftTable(Section):
-    """A network between quantities of the simulation, as in a blueprint."""
+class BlueprintGraftEntry(StrictTable):
+    """A network that reads quantities of the simulation and modifies others, as in a blueprint."""
 
     outputs: Names
     """Addresses of the quantities that the network modifies, such as `joint.tau[*]`."""
@@ -57,20 +58,20 @@ class GraftTable(Section):
     """Addresses of the quantities that the network reads, such as `joint.q` and `joint.qd`."""
     mode: Literal["add", "replace", "scale"] = "add"
     """Add the output to the quantity, replace it, or scale it by one plus the output."""
-    per: Literal["whole", "element"] = "whole"
+    per: Literal["graft", "element"] = "graft"
     """One network for all elements, or the same network for each joint, body or contact separately."""
-    network: Network = MLPSection()
-    """The network. Before the fit, a multilayer perceptron has no effect, `cone_friction` half of its maximum friction,
-    and other networks have almost none."""
+    network: NetworkTable = MLPTable()
+    """The network. Initially, an MLP that adds or scales has no effect, `cone_friction` exerts half of its maximum
+    friction, `rod_drag` has the specified coefficients, and the effect of other networks is negligible."""
 
 
-class WeightFitSection(Section):
-    """Fit of the weights of networks."""
+class WeightFitKeys(StrictTable):
+    """Keys for the fit of the weights of networks."""
 
     fit: bool = True
     """Whether all weights are free; if not, only those named by `[[free]]` are."""
     l2: Nonnegative = 0.0
-    """Weight of half the sum of squared weights."""
+    """Factor of half the sum of squared weights."""
     limit: Positive | None = None
     """Bound on the absolute values of weights."""
 
@@ -78,45 +79,45 @@ class WeightFitSection(Section):
     def _check_weight_keys(self):
         for key in ("l2", "limit"):
             if getattr(self, key) and not self.fit:
-                raise conflict(key, "requires fit = true", "remove it, or specify it in [[free]]")
+                raise key_error(key, "requires fit = true", "remove it, or specify it in [[free]]")
         return self
 
 
-class GraftEntry(GraftTable, WeightFitSection):
-    """A network between quantities of the simulation, and the fit of its weights."""
+class GraftEntry(BlueprintGraftEntry, WeightFitKeys):
+    """A network that reads quantities of the simulation and modifies others, and the fit of its weights."""
 
 
-class BlueprintSection(WeightFitSection):
+class BlueprintSection(WeightFitKeys):
     """A blueprint in a separate file, whose networks follow those of the project."""
 
     file: NonemptyText
     """TOML file; its weights, if any, are the initial values of the fit."""
 
 
-class SparsityTable(Section):
+class SparsityTable(StrictTable):
     """Sparsity penalties of networks."""
 
     inputs: Nonnegative = 0.0
-    """Weight of the norm of all first-layer weights of an input."""
+    """Factor of the norm of all first-layer weights of an input."""
     grafts: Nonnegative = 0.0
-    """Weight of the norm of each network."""
+    """Factor of the norm of all weights of each network."""
     first_layer: Nonnegative = 0.0
-    """Weight of the sum of absolute first-layer weights."""
-    upper_layers: Nonnegative = 0.0
-    """Weight of half the sum of squares of all other weights, and of biases."""
+    """Factor of the sum of absolute first-layer weights."""
+    l2: Nonnegative = 0.0
+    """Factor of half the sum of squares of all other weights, and of biases."""
 
 
-class StageEntry(Section):
+class StageEntry(StrictTable):
     """A stage of the fit: division of the runs into windows, and the solver."""
 
     window: Nonnegative | None = None
     """Length of a window [s], 0 for single steps; by default whole runs."""
     stride: Positive | None = None
     """Time between the beginnings of consecutive windows [s]; the window length by default."""
-    initial_states: Literal["free", "near", "measured"] = "free"
+    initial_states: Literal["free", "prior", "measured"] = "free"
     """Initial states of windows: free, free with a prior at the measured state, or fixed at the measured state."""
     initial_state_std: tuple[Positive, Positive] = (1e-3, 1e-2)
-    """Standard deviations of that prior in position [rad or m] and velocity [rad/s or m/s], for `near`."""
+    """Standard deviations of the prior at the measured state, in position [rad or m] and velocity [rad/s or m/s]."""
     continuity: tuple[Positive, Positive] | None = None
     """Standard deviations of the continuity defects in position [rad or m] and velocity [rad/s or m/s]."""
     loss: Literal["linear", "huber", "soft_l1", "cauchy"] = "linear"
@@ -124,23 +125,23 @@ class StageEntry(Section):
     loss_scale: Positive = 1.0
     """Residual beyond which a robust loss attenuates a sample, in standard deviations of the noise."""
     sparsity: SparsityTable = SparsityTable()
-    """Sparsity penalties of networks; all except `upper_layers` yield exact zeros and require the solver lm."""
-    solver: SolverTable = LevenbergMarquardtSolver()
+    """Sparsity penalties of networks; all except `l2` yield exact zeros and require the solver lm."""
+    solver: SolverTable = LevenbergMarquardtTable()
     """`"lm"`, `"lbfgs"`, `"adam"`, or a table with its settings."""
 
     @model_validator(mode="after")
     def _check_stage(self):
         if self.continuity is not None and self.initial_states == "measured":
-            raise conflict(
-                "continuity", "needs initial states that are not fixed", 'write initial_states = "free" or "near"'
+            raise key_error(
+                "continuity", "needs initial states that are not fixed", 'write initial_states = "free" or "prior"'
             )
         if self.continuity is not None and self.stride is not None:
-            raise conflict("continuity", "needs windows without a stride", "remove stride")
-        if "initial_state_std" in self.model_fields_set and self.initial_states != "near":
-            raise conflict(
-                "initial_state_std", 'applies only to initial_states = "near"', 'write initial_states = "near"'
+            raise key_error("continuity", "needs windows without a stride", "remove stride")
+        if "initial_state_std" in self.model_fields_set and self.initial_states != "prior":
+            raise key_error(
+                "initial_state_std", 'applies only to initial_states = "prior"', 'write initial_states = "prior"'
             )
         nonsmooth = self.sparsity.inputs or self.sparsity.grafts or self.sparsity.first_layer
         if nonsmooth and self.solver.name != "lm":
-            raise conflict("sparsity", f"is not supported by the solver {self.solver.name}", 'write solver = "lm"')
+            raise key_error("sparsity", f"is not supported by the solver {self.solver.name}", 'write solver = "lm"')
         return self

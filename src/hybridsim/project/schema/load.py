@@ -49,7 +49,7 @@ class Project:
 
     @property
     def name(self) -> str:
-        """Name of the run."""
+        """Name of the fit."""
         return self.content.run.name or self.path.stem
 
     @property
@@ -70,8 +70,8 @@ class Project:
             "base": model.base,
             "inertia": model.inertia,
             "packages": {name: self.folder / path for name, path in model.packages.items()},
-            "allowed": tuple(self.folder / path for path in model.allowed),
-            "lenient": model.lenient,
+            "allowed_folders": tuple(self.folder / path for path in model.allowed_folders),
+            "tolerate": model.tolerate,
         }
 
     @property
@@ -88,12 +88,12 @@ def load_project(path: str | Path) -> Project:
     Raises:
         ProjectError: the project is invalid; carries all problems with their lines.
     """
-    text, locator, valid = read_toml(Path(path), Content)
+    text, locator, content = read_toml(Path(path), Content)
     absolute = Path(path).absolute()
     folder = absolute.parent
-    problems = [*_data_problems(valid, locator), *_output_problems(valid, folder, locator)]
+    problems = [*_data_problems(content, locator), *_output_problems(content, folder, locator)]
     files = []
-    for index, pattern in enumerate(valid.data.files):
+    for index, pattern in enumerate(content.data.files):
         matches = _matching_files(pattern, folder, index, locator)
         if isinstance(matches, Problem):
             problems.append(matches)
@@ -101,8 +101,8 @@ def load_project(path: str | Path) -> Project:
             files += matches
     if problems:
         raise ProjectError(sort_problems(problems))
-    model_file = folder / valid.model.file if valid.model.file else None
-    return Project(absolute, text, valid, locator, model_file, tuple(dict.fromkeys(files)))
+    model_file = folder / content.model.file if content.model.file else None
+    return Project(absolute, text, content, locator, model_file, tuple(dict.fromkeys(files)))
 
 
 Table = TypeVar("Table", bound=BaseModel)
@@ -115,12 +115,12 @@ def read_toml(path: Path, schema: type[Table]) -> tuple[str, SourceLocator, Tabl
         ProjectError: the file is invalid; carries all problems with their lines.
     """
     text = _read_text(path)
-    content = _parse_toml(text, str(path))
-    locator = SourceLocator(str(path), toml_lines(text), content, schema)
-    if problems := [_null_character_problem(key_path, locator) for key_path in _null_character_paths(content)]:
+    parsed = _parse_toml(text, str(path))
+    locator = SourceLocator(str(path), toml_lines(text), parsed, schema)
+    if problems := [_null_character_problem(key_path, locator) for key_path in _null_character_paths(parsed)]:
         raise ProjectError(sort_problems(problems))
     try:
-        return text, locator, schema.model_validate(_with_tuples(content))
+        return text, locator, schema.model_validate(_with_tuples(parsed))
     except ValidationError as error:
         raise ProjectError(sort_problems(schema_problems(error, locator))) from None
 
@@ -167,7 +167,7 @@ def _parse_toml(text: str, file: str) -> dict[str, Any]:
         if re.match("cannot overwrite a value|duplicate inline table key", _lowercase_first(reason)):
             fix = "the key is defined twice; remove one definition"
     except RecursionError:
-        message, fix, line = "tables and lists are nested too deeply", "write sections and keys", 1
+        message, fix, line = "tables and lists are nested too deeply", "flatten them: three levels suffice", 1
     raise ProjectError([Problem(message, fix, file, line, code="project.syntax")])
 
 
@@ -217,19 +217,19 @@ def _data_problems(content: Content, locator: SourceLocator) -> Iterator[Problem
         key_path = key_paths.get(problem.element, ("channel",))
         message = f"{locator.section(key_path)}: {problem.message}"
         yield locator.problem((*key_path, *_faulty_key(problem)), message, problem.fix, problem.code)
-    time = data.time if data.step is None else data.step
-    for problem in RecordingOptions(time, data.time_unit, data.on_nan, data.on_disorder).problems():
+    time = data.time if data.sample_interval is None else data.sample_interval
+    for problem in RecordingOptions(time, data.time_unit, data.on_nan, data.on_out_of_order).problems():
         yield locator.problem(("data", "time_unit"), problem.message, problem.fix, problem.code)
-    if not data.several:
+    if not data.several_runs:
         return
     for index, names in enumerate(data.files):
         if isinstance(names, tuple):
-            message = "files of [data]: a run of several files is not possible with several = true"
+            message = "files of [data]: a run of several files cannot be combined with several_runs = true"
             yield locator.problem(("data", "files", index), message, "remove the inner brackets", "project.conflict")
     for key_path, entry in entries:
         for key in ("group", "file"):
             if getattr(entry, key):
-                message = f"{key} of {locator.section(key_path)} is not possible with several = true"
+                message = f"{key} of {locator.section(key_path)} cannot be combined with several_runs = true"
                 fix = "remove it, or set the group of [data]"
                 yield locator.problem((*key_path, key), message, fix, "project.conflict")
 

@@ -19,7 +19,7 @@ class SourceLocator:
 
     file: str
     lines: TomlLines
-    content: Mapping[str, Any]
+    parsed: Mapping[str, Any]
     """Parsed TOML."""
     schema: type[BaseModel] | None = None
     """Schema of the file, if it is not a project."""
@@ -32,7 +32,7 @@ class SourceLocator:
         """Name of a section or of a table in one: `[model.contact]`, `[[channel]] 2 ('elbow')`."""
         if len(key_path) < 2 or not isinstance(key_path[1], int):
             return f"[{'.'.join(map(str, key_path))}]"
-        entry = value_at(self.content, key_path[:2])
+        entry = value_at(self.parsed, key_path[:2])
         names = (
             [entry[key] for key in ("name", "measures", "outputs") if key in entry] if isinstance(entry, dict) else []
         )
@@ -55,11 +55,11 @@ def format_key_path(key_path: KeyPath) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in key_path).lstrip(".")
 
 
-def value_at(content: Any, key_path: KeyPath) -> Any:
+def value_at(parsed: Any, key_path: KeyPath) -> Any:
     """Value at a key path."""
     for part in key_path:
-        content = content[part]
-    return content
+        parsed = parsed[part]
+    return parsed
 
 
 def format_value(value: Any) -> str:

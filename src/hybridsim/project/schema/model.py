@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from hybridsim.project.schema.section import Positive, Section, Seed, conflict
+from hybridsim.project.schema.strict_table import Positive, Seed, StrictTable, key_error
 
 PairValues = float | dict[str, float]
 """A value for all pairs of shapes, or values by pair: `{ "*" = 0.5, "foot*|floor" = 0.8 }`."""
@@ -12,11 +12,11 @@ PairValues = float | dict[str, float]
 IMPULSE_KEYS = ("restitution", "softness", "sweeps", "cone", "gradient")
 COMPLIANT_KEYS = ("stiffness", "damping", "exponent", "law")
 """Keys specific to one of the two contact models."""
-MODEL_FILE_KEYS = ("base", "inertia", "packages", "allowed", "lenient")
+MODEL_FILE_KEYS = ("base", "inertia", "packages", "allowed_folders", "tolerate")
 """Keys that apply to model files only."""
 
 
-class Contact(Section):
+class ContactTable(StrictTable):
     """Contact model; settings that are not specified are taken from the model's surfaces."""
 
     kind: Literal["none", "impulse", "compliant"]
@@ -37,8 +37,8 @@ class Contact(Section):
     """Regularisation relative to the apparent inverse mass of the bodies; impulse only."""
     sweeps: Annotated[int, Field(ge=1)] | None = None
     """Sweeps of the solver per time step; impulse only."""
-    cone: Literal["pyramid", "cone"] | None = None
-    """Friction cone or its pyramidal approximation; impulse only."""
+    cone: Literal["pyramidal", "circular"] | None = None
+    """Shape of the friction cone; impulse only."""
     gradient: Literal["unrolled", "implicit"] | None = None
     """Derivative of the unrolled sweeps, or implicit derivative of the solution; impulse only."""
     stiffness: PairValues | None = None
@@ -58,7 +58,7 @@ class Contact(Section):
             self.kind
         ]
         for key in self.model_fields_set & set(invalid):
-            raise conflict(key, f"does not apply to contact of kind {self.kind!r}", "remove it")
+            raise key_error(key, f"does not apply to contact of kind {self.kind!r}", "remove it")
         return self
 
     @property
@@ -71,7 +71,7 @@ def _expand_kind(value: Any) -> Any:
     return {"kind": value} if isinstance(value, str) else value
 
 
-class ModelSection(Section):
+class ModelSection(StrictTable):
     """The mechanism and its simulation."""
 
     file: str = ""
@@ -84,9 +84,9 @@ class ModelSection(Section):
     """Missing inertias of a URDF: use the file unchanged, compute them from the shapes, or report an error."""
     packages: dict[str, str] = Field(default_factory=dict)
     """Folders of ROS packages, to resolve `package://` paths."""
-    allowed: tuple[str, ...] = ()
+    allowed_folders: tuple[str, ...] = ()
     """Folders outside that of the model from which meshes and included files may be read."""
-    lenient: tuple[str, ...] = ()
+    tolerate: tuple[str, ...] = ()
     """Codes of problems to be tolerated, such as `inertia.triangle`, or `all`."""
     dt: Positive | None = None
     """Time step [s]; by default that of the model."""
@@ -94,25 +94,25 @@ class ModelSection(Section):
     """Semi-implicit Euler, Runge–Kutta 4, or implicit in velocity for stiff damping."""
     backend: Literal["auto", "native", "xla"] = "auto"
     """Backend of the simulation: native code with XLA as fallback, or one of them."""
-    contact: Annotated[Contact, BeforeValidator(_expand_kind)] = Contact(kind="none")
+    contact: Annotated[ContactTable, BeforeValidator(_expand_kind)] = ContactTable(kind="none")
     """`"none"`, `"impulse"`, `"compliant"`, or a table `[model.contact]` with settings."""
 
     @model_validator(mode="after")
     def _check_mechanism(self):
         if bool(self.file) == bool(self.built_in):
             message = "specifies two mechanisms, file and built_in" if self.file else "specifies no mechanism"
-            raise conflict("", message, 'write file = "robot.urdf" or built_in = "pendulum"')
+            raise key_error("", message, 'write file = "robot.urdf" or built_in = "pendulum"')
         if self.built_in:
             for key in MODEL_FILE_KEYS:
                 if key in self.model_fields_set:
-                    raise conflict(key, "applies to model files only, not to a built-in mechanism", "remove it")
+                    raise key_error(key, "applies to model files only, not to a built-in mechanism", "remove it")
         if self.contact.kind == "impulse" and self.integrator != "euler":
             fix = 'write integrator = "euler", or contact = "compliant"'
-            raise conflict("integrator", "must be euler with impulse contact", fix)
+            raise key_error("integrator", "must be euler with impulse contact", fix)
         return self
 
 
-class RunSection(Section):
+class RunSection(StrictTable):
     """Output of a fit and its random seed."""
 
     seed: Seed = 0
@@ -120,4 +120,4 @@ class RunSection(Section):
     out: str = ""
     """Run folder, inside the project's folder; by default `runs/NAME`."""
     name: str = ""
-    """Name of the run; by default that of the project file."""
+    """Name of the fit; by default that of the project file."""

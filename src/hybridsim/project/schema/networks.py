@@ -7,12 +7,12 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from hybridsim.project.schema.section import Nonnegative, Positive, Section, Seed, conflict
+from hybridsim.project.schema.strict_table import Nonnegative, Positive, Seed, StrictTable, key_error
 
 Triple = tuple[float, float, float]
 
 
-class Layers(Section):
+class LayersTable(StrictTable):
     """Keys of kinds with hidden layers."""
 
     hidden: tuple[Annotated[int, Field(ge=1, le=4096)], ...] = (8, 8)
@@ -20,10 +20,10 @@ class Layers(Section):
     activation: Literal["identity", "tanh", "sin", "relu", "softplus", "elu", "sigmoid", "softsign"] = "tanh"
     """Activation function of the hidden layers."""
     seed: Seed | None = None
-    """Random seed of the initial weights; by default derived from that of the run."""
+    """Random seed of the initial weights; by default derived from that of `[run]`."""
 
 
-class ScaledLayers(Layers):
+class ScaledLayersTable(LayersTable):
     """Keys of kinds that normalise their inputs."""
 
     input_shift: float | tuple[float, ...] = 0.0
@@ -34,11 +34,11 @@ class ScaledLayers(Layers):
     @model_validator(mode="after")
     def _check_input_shift(self):
         if self.input_scale == "data" and "input_shift" in self.model_fields_set:
-            raise conflict("input_shift", 'conflicts with input_scale = "data", which sets it as well', "remove one")
+            raise key_error("input_shift", 'conflicts with input_scale = "data", which sets it as well', "remove one")
         return self
 
 
-class MLPSection(ScaledLayers):
+class MLPTable(ScaledLayersTable):
     """A multilayer perceptron: an arbitrary function without guarantees."""
 
     signature: ClassVar[str] = "reads and returns any number of values"
@@ -49,16 +49,16 @@ class MLPSection(ScaledLayers):
     """Whether a free bias is added to every input, as in the original NeuralSim."""
 
 
-class DissipativeSection(ScaledLayers):
+class DissipativeTable(ScaledLayersTable):
     """Torques −D v that never add energy."""
 
-    signature: ClassVar[str] = "reads the arguments of D, then as many velocities as it returns torques"
+    signature: ClassVar[str] = "reads any number of context inputs, then as many velocities as it returns torques"
     kind: Literal["dissipative"]
     damping_scale: Positive = 1.0
     """Typical damping."""
 
 
-class ConservativeSection(ScaledLayers):
+class ConservativeTable(ScaledLayersTable):
     """Torques −∂V/∂q of a potential."""
 
     signature: ClassVar[str] = "reads as many coordinates as it returns torques"
@@ -67,7 +67,7 @@ class ConservativeSection(ScaledLayers):
     """Typical potential [J]."""
 
 
-class PortHamiltonianSection(ScaledLayers):
+class PortHamiltonianTable(ScaledLayersTable):
     """Torques (J − D) v − ∂V/∂q + G u."""
 
     signature: ClassVar[str] = (
@@ -80,7 +80,7 @@ class PortHamiltonianSection(ScaledLayers):
     """Typical potential [J]."""
 
 
-class LagrangianSection(ScaledLayers):
+class LagrangianTable(ScaledLayersTable):
     """Accelerations with additional inertia and an additional potential."""
 
     signature: ClassVar[str] = (
@@ -93,11 +93,11 @@ class LagrangianSection(ScaledLayers):
     """Typical potential [J]."""
 
 
-class JointFrictionSection(ScaledLayers):
+class JointFrictionTable(ScaledLayersTable):
     """Friction of a joint, symmetric in the direction of motion."""
 
     signature: ClassVar[str] = (
-        "reads the arguments of the friction, then the velocity, and returns one torque (use per = 'element')"
+        "reads any number of context inputs, then the velocity, and returns one torque (use per = 'element')"
     )
     kind: Literal["joint_friction"]
     width: Positive = 0.1
@@ -108,11 +108,11 @@ class JointFrictionSection(ScaledLayers):
     """Typical friction [N·m or N]."""
 
 
-class ConeFrictionSection(ScaledLayers):
+class ConeFrictionTable(ScaledLayersTable):
     """Friction of a contact within Coulomb's cone."""
 
     signature: ClassVar[str] = (
-        "reads the normal force, two slip velocities and any further arguments, and returns two forces"
+        "reads the normal force, two slip velocities, then any number of context inputs, and returns two forces"
     )
     kind: Literal["cone_friction"]
     friction: Positive = 1.0
@@ -123,7 +123,7 @@ class ConeFrictionSection(ScaledLayers):
     """Typical slip velocity [m/s]."""
 
 
-class InternalForceSection(Layers):
+class InternalForceTable(LayersTable):
     """A force between two bodies that conserves momentum."""
 
     signature: ClassVar[str] = (
@@ -141,7 +141,7 @@ class InternalForceSection(Layers):
     """Typical damping [N·s/m]; zero disables damping."""
 
 
-class RodDragSection(Section):
+class RodDragTable(StrictTable):
     """Drag of a rod: a parametric law without network."""
 
     signature: ClassVar[str] = "reads the twist of a body (6 values) and returns a wrench (6 values)"
@@ -159,16 +159,19 @@ def _expand_kind(value: Any) -> Any:
     return {"kind": "mlp", **value} if isinstance(value, dict) else value
 
 
-Kind = (
-    MLPSection
-    | DissipativeSection
-    | ConservativeSection
-    | PortHamiltonianSection
-    | LagrangianSection
-    | JointFrictionSection
-    | ConeFrictionSection
-    | InternalForceSection
-    | RodDragSection
-)
-Network = Annotated[Annotated[Kind, Field(discriminator="kind")], BeforeValidator(_expand_kind)]
-"""One of the kinds; by default a multilayer perceptron."""
+NetworkTable = Annotated[
+    Annotated[
+        MLPTable
+        | DissipativeTable
+        | ConservativeTable
+        | PortHamiltonianTable
+        | LagrangianTable
+        | JointFrictionTable
+        | ConeFrictionTable
+        | InternalForceTable
+        | RodDragTable,
+        Field(discriminator="kind"),
+    ],
+    BeforeValidator(_expand_kind),
+]
+"""One of the kinds; by default an MLP."""

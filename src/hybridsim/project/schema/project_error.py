@@ -5,9 +5,12 @@ import re
 from hybridsim.core.errors import ProblemsError
 
 _TRANSLATIONS = (
-    (r"name the time column with time=, or set time=(\S+) for", r'write time = "..." in [data], or step = \1 for'),
-    (r"segments\(recording, longest_gap=([^)]*)\)", r"longest_gap = \1 in [data]"),
-    (r"choose one with run=0, or load them all with load_runs", "write several = true in [data]"),
+    (
+        r"name the time column with time=, or set time=(\S+) for",
+        r'write time = "..." in [data], or sample_interval = \1 for',
+    ),
+    (r"segments\(recording, max_sample_interval=([^)]*)\)", r"max_sample_interval = \1 in [data]"),
+    (r"choose one with run=0, or load them all with load_runs", "write several_runs = true in [data]"),
     (r"\b(\w+)='([^']*)'", r'\1 = "\2"'),
     (r"\b(\w+)=True", r"\1 = true"),
     (r"\b(\w+)=(?=[\s,;.]|$)", r"\1"),

@@ -4,16 +4,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from hybridsim.project.schema.section import Count, Nonnegative, Positive, Section, Seed
+from hybridsim.project.schema.strict_table import Count, Nonnegative, Positive, Seed, StrictTable
 
 
-class SolverSection(Section):
+class SolverSettings(StrictTable):
     """Settings of a solver."""
 
     max_steps: Count | None = None
     """Maximum number of steps."""
-    cost_tolerance: Nonnegative | None = None
-    """Relative decrease of the cost below which it terminates."""
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -21,11 +19,13 @@ class SolverSection(Section):
         return {key: getattr(self, key) for key in type(self).model_fields if key in self.model_fields_set - {"name"}}
 
 
-class LevenbergMarquardtSolver(SolverSection):
+class LevenbergMarquardtTable(SolverSettings):
     """Levenberg–Marquardt: damped Gauss–Newton steps, the first choice unless there are many weights."""
 
     name: Literal["lm"] = "lm"
     """Name of the solver."""
+    cost_tolerance: Nonnegative | None = None
+    """Relative decrease of the cost below which it terminates."""
     step_tolerance: Nonnegative | None = None
     """Relative change of the unknowns below which it terminates."""
     gradient_tolerance: Nonnegative | None = None
@@ -34,11 +34,13 @@ class LevenbergMarquardtSolver(SolverSection):
     """Damping of the first step."""
 
 
-class LbfgsSolver(SolverSection):
+class LbfgsTable(SolverSettings):
     """L-BFGS: quasi-Newton steps from gradients only, within bounds."""
 
     name: Literal["lbfgs"]
     """Name of the solver."""
+    cost_tolerance: Nonnegative | None = None
+    """Relative decrease of the cost in each of two consecutive line searches below which it terminates."""
     memory: Count | None = None
     """Number of stored gradient differences."""
     step_tolerance: Nonnegative | None = None
@@ -48,25 +50,27 @@ class LbfgsSolver(SolverSection):
     terminates."""
 
 
-class AdamSolver(SolverSection):
+class AdamTable(SolverSettings):
     """Adam: stochastic gradient descent with momentum on mini-batches of windows."""
 
     name: Literal["adam"]
     """Name of the solver."""
+    cost_tolerance: Nonnegative | None = None
+    """Relative decrease of the cost over all windows below which an evaluation counts as no improvement."""
     learning_rate: Positive | None = None
     """Approximate change of a parameter per step, in units of its scale."""
     schedule: Literal["constant", "cosine"] | None = None
     """Learning rate: constant, or decaying to zero at the last step."""
-    batch: Count | None = None
-    """Windows per step; by default all."""
+    batch_size: Count | None = None
+    """Number of windows per step; by default all."""
     max_gradient_norm: Positive | None = None
     """Norm to which the gradient per window is clipped."""
     check_every: Count | None = None
-    """Steps between evaluations of the full objective."""
+    """Steps between evaluations of the cost over all windows."""
     patience: Count | None = None
-    """Evaluations of the full objective without improvement after which it terminates."""
+    """Evaluations of that cost without improvement after which it terminates."""
     seed: Seed | None = None
-    """Random seed of the order of windows; by default that of the run."""
+    """Random seed of the order of windows; by default that of `[run]`."""
 
 
 def _expand_name(value: Any) -> Any:
@@ -76,7 +80,7 @@ def _expand_name(value: Any) -> Any:
 
 
 SolverTable = Annotated[
-    Annotated[LevenbergMarquardtSolver | LbfgsSolver | AdamSolver, Field(discriminator="name")],
+    Annotated[LevenbergMarquardtTable | LbfgsTable | AdamTable, Field(discriminator="name")],
     BeforeValidator(_expand_name),
 ]
 """The name of a solver, or a table with its settings."""

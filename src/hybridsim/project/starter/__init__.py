@@ -1,1 +1,1 @@
-"""Starter projects, guessed from a model and its recordings."""
+"""StarterProject projects, guessed from a model and its recordings."""

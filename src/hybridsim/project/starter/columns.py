@@ -7,7 +7,7 @@ from enum import StrEnum
 from hybridsim.data.units import UNITS
 
 
-class Kind(StrEnum):
+class ColumnKind(StrEnum):
     """Kinds of columns."""
 
     TIME = "time"
@@ -18,11 +18,11 @@ class Kind(StrEnum):
 
 
 _WORDS = {
-    Kind.TIME: "time t timestamp timestamps stamp sec secs seconds ts clock",
-    Kind.POSITION: "q pos position positions theta phi angle angles ang enc encoder qpos",
-    Kind.VELOCITY: "qd dq vel velocity velocities omega speed speeds qvel dtheta thetad qdot dphi rate",
-    Kind.TORQUE: "tau torque torques effort efforts force forces moment trq",
-    Kind.COMMAND: "u ctrl control controls command commands cmd action actions",
+    ColumnKind.TIME: "time t timestamp timestamps stamp sec secs seconds ts clock",
+    ColumnKind.POSITION: "q pos position positions theta phi angle angles ang enc encoder qpos",
+    ColumnKind.VELOCITY: "qd dq vel velocity velocities omega speed speeds qvel dtheta thetad qdot dphi rate",
+    ColumnKind.TORQUE: "tau torque torques effort efforts force forces moment trq",
+    ColumnKind.COMMAND: "u ctrl control controls command commands cmd action actions",
 }
 KINDS = {word: kind for kind, words in _WORDS.items() for word in words.split()}
 NOT_MEASURED = frozenset(
@@ -44,11 +44,11 @@ RANKS = {
 }
 """Ranks of words: of several columns of a quantity, the one with the lowest rank is used; the default rank is 1."""
 _UNITS = {
-    Kind.TIME: ("s", "ms", "us", "ns", "min"),
-    Kind.POSITION: ("deg", "rad", "mrad", "rev", "mm", "cm", "m"),
-    Kind.VELOCITY: ("rpm", "deg/s", "rad/s", "rev/s", "mm/s", "cm/s", "m/s"),
-    Kind.TORQUE: ("Nm", "mNm", "N", "mN", "kN"),
-    Kind.COMMAND: ("Nm", "mNm", "N", "V", "A", "rad", "deg", "rad/s"),
+    ColumnKind.TIME: ("s", "ms", "us", "ns", "min"),
+    ColumnKind.POSITION: ("deg", "rad", "mrad", "rev", "mm", "cm", "m"),
+    ColumnKind.VELOCITY: ("rpm", "deg/s", "rad/s", "rev/s", "mm/s", "cm/s", "m/s"),
+    ColumnKind.TORQUE: ("Nm", "mNm", "N", "mN", "kN"),
+    ColumnKind.COMMAND: ("Nm", "mNm", "N", "V", "A", "rad", "deg", "rad/s"),
 }
 """Units that are recognised at the end of a name."""
 
@@ -70,20 +70,20 @@ class LogColumn:
         return None
 
     @property
-    def kind(self) -> Kind | None:
+    def kind(self) -> ColumnKind | None:
         """Kind of the column; None if its words do not determine it."""
         if NOT_MEASURED & set(self.words):
             return None
         kinds = {KINDS[word] for word in self.words if word in KINDS}
         if "dot" in self.words or {"d", "dt"} <= set(self.words):
-            return Kind.VELOCITY if Kind.POSITION in kinds else None
-        for kind in (Kind.TORQUE, Kind.VELOCITY):
+            return ColumnKind.VELOCITY if ColumnKind.POSITION in kinds else None
+        for kind in (ColumnKind.TORQUE, ColumnKind.VELOCITY):
             if kind in kinds:
                 return kind
         # a commanded position is not a measurement
-        if {Kind.POSITION, Kind.COMMAND} <= kinds:
+        if {ColumnKind.POSITION, ColumnKind.COMMAND} <= kinds:
             return None
-        return next((kind for kind in Kind if kind in kinds), None)
+        return next((kind for kind in ColumnKind if kind in kinds), None)
 
     @property
     def number(self) -> int | None:

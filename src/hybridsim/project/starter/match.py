@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from hybridsim.model.joints import JointType
+from hybridsim.model.joints import ElementaryJointType
 from hybridsim.model.model import Model
-from hybridsim.project.starter.columns import Kind, LogColumn, parse_column_name, words_of
+from hybridsim.project.starter.columns import ColumnKind, LogColumn, parse_column_name, words_of
 
-SIMULATE_PREFIXES = {"q:": Kind.POSITION, "qd:": Kind.VELOCITY}
+SIMULATED_COLUMN_PREFIXES = {"q:": ColumnKind.POSITION, "qd:": ColumnKind.VELOCITY}
 """Prefixes of columns written by `hybridsim simulate`; the name of the coordinate follows."""
 
 
@@ -16,7 +16,7 @@ class Match:
     """A recognised column."""
 
     column: LogColumn
-    kind: Kind
+    kind: ColumnKind
     target: str
     """Name of a coordinate, degree of freedom or joint."""
 
@@ -31,7 +31,7 @@ class Matches:
     """Columns of quantities for which there is a better match."""
     unrecognized: tuple[str, ...]
 
-    def of_kinds(self, *kinds: Kind) -> list[Match]:
+    def of_kinds(self, *kinds: ColumnKind) -> list[Match]:
         """Best matches of given kinds."""
         return [match for match in self.best if match.kind in kinds]
 
@@ -48,14 +48,16 @@ def match_columns(names: Iterable[str], model: Model, time: str = "") -> Matches
         time: time column, which is skipped.
     """
     columns = [parse_column_name(name) for name in names if name != time]
-    joints = scalar_joints(model)
-    named = [match for column in columns if (match := _match_simulate(column, model) or _match_name(column, joints))]
+    joints = one_dof_joints(model)
+    by_name = ((_match_simulated_column(column, model) or _match_name(column, joints)) for column in columns)
+    named = [match for match in by_name if match is not None]
     matched = {match.column.name for match in named}
     numbered = _match_numbers([column for column in columns if column.name not in matched], joints)
     order = {name: k for k, name in enumerate((*model.topology.coordinate_names, *model.topology.dof_names))}
-    best: dict[tuple[Kind, str], Match] = {}
+    best: dict[tuple[ColumnKind, str], Match] = {}
     duplicates = []
-    for match in sorted([*named, *numbered], key=lambda m: (list(Kind).index(m.kind), order[m.target], m.column.rank)):
+    kinds = list(ColumnKind)
+    for match in sorted([*named, *numbered], key=lambda m: (kinds.index(m.kind), order[m.target], m.column.rank)):
         if (match.kind, match.target) in best:
             duplicates.append(match)
         else:
@@ -65,13 +67,13 @@ def match_columns(names: Iterable[str], model: Model, time: str = "") -> Matches
     return Matches(tuple(best.values()), tuple(duplicates), unrecognized)
 
 
-def scalar_joints(model: Model) -> list[str]:
-    """Joints with a single independent coordinate."""
+def one_dof_joints(model: Model) -> list[str]:
+    """Independent joints with one degree of freedom."""
     topology = model.topology
     return [
         name
-        for name, kind, master in zip(topology.joint_names, topology.joint_types, topology.mimics, strict=True)
-        if kind in (JointType.REVOLUTE, JointType.PRISMATIC) and master < 0
+        for name, kind, master in zip(topology.joint_names, topology.joint_types, topology.masters, strict=True)
+        if kind in (ElementaryJointType.REVOLUTE, ElementaryJointType.PRISMATIC) and master < 0
     ]
 
 
@@ -79,14 +81,14 @@ def is_prismatic(model: Model, joint: str) -> bool:
     """Whether a joint is prismatic."""
     topology = model.topology
     return joint in topology.joint_names and (
-        topology.joint_types[topology.joint_names.index(joint)] is JointType.PRISMATIC
+        topology.joint_types[topology.joint_names.index(joint)] is ElementaryJointType.PRISMATIC
     )
 
 
-def _match_simulate(column: LogColumn, model: Model) -> Match | None:
+def _match_simulated_column(column: LogColumn, model: Model) -> Match | None:
     """Match of a column written by `hybridsim simulate`."""
-    for prefix, kind in SIMULATE_PREFIXES.items():
-        names = model.topology.coordinate_names if kind is Kind.POSITION else model.topology.dof_names
+    for prefix, kind in SIMULATED_COLUMN_PREFIXES.items():
+        names = model.topology.coordinate_names if kind is ColumnKind.POSITION else model.topology.dof_names
         if column.name.startswith(prefix) and column.name[len(prefix) :] in names:
             return Match(column, kind, column.name[len(prefix) :])
     return None
@@ -107,14 +109,14 @@ def _match_name(column: LogColumn, joints: Sequence[str]) -> Match | None:
         return None
     remainder = remainders[longest[0]]
     # a column with the name of the joint only is its position
-    kind = remainder.kind or (Kind.POSITION if not remainder.words else None)
-    return Match(column, kind, longest[0]) if kind not in (None, Kind.TIME) else None
+    kind = remainder.kind or (ColumnKind.POSITION if not remainder.words else None)
+    return Match(column, kind, longest[0]) if kind not in (None, ColumnKind.TIME) else None
 
 
 def _match_numbers(columns: Sequence[LogColumn], joints: Sequence[str]) -> list[Match]:
     matches = []
-    for kind in Kind:
-        if kind is Kind.TIME:
+    for kind in ColumnKind:
+        if kind is ColumnKind.TIME:
             continue
         of_kind = [column for column in columns if column.kind is kind]
         numbers = {column.number for column in of_kind if column.number is not None}

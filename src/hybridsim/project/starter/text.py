@@ -1,4 +1,4 @@
-"""Text of a starter project, with comments on all guesses."""
+"""Text of a starter project, with comments on guesses that differ from the default."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -7,8 +7,8 @@ import numpy as np
 
 from hybridsim.core.messages import name_list
 from hybridsim.project.schema.toml_lines import quote
-from hybridsim.project.starter.columns import Kind
-from hybridsim.project.starter.explore import MatchedColumn, Starter, relative_path
+from hybridsim.project.starter.analyze import MatchedColumn, StarterProject, relative_path
+from hybridsim.project.starter.columns import ColumnKind
 from hybridsim.project.starter.match import is_prismatic
 
 MIN_STOPPING_TIME = 0.01
@@ -17,7 +17,7 @@ RELATIVE_MASS_BOUNDS = (0.2, 5.0)
 """Bounds of masses relative to those of the model."""
 
 
-def starter_text(starter: Starter, folder: Path) -> str:
+def starter_text(starter: StarterProject, folder: Path) -> str:
     """Text of a starter project, for a file in a folder."""
     parts = [_head(starter), _model(starter, folder), _data(starter, folder)]
     parts += [_channel(column) for column in starter.channels]
@@ -26,7 +26,7 @@ def starter_text(starter: Starter, folder: Path) -> str:
     return "\n".join("\n".join(part) + "\n" for part in parts)
 
 
-def _head(starter: Starter) -> Iterator[str]:
+def _head(starter: StarterProject) -> Iterator[str]:
     yield f"# Fit of {_single_line(starter.model.name)} to recordings, written by `hybridsim init`. Review it, then run"
     yield "#     hybridsim fit THIS_FILE"
     yield "# docs/projects.md documents all sections and keys."
@@ -35,7 +35,7 @@ def _head(starter: Starter) -> Iterator[str]:
         yield f"# Unused columns: {_single_line(name_list(unused))}."
 
 
-def _model(starter: Starter, folder: Path) -> Iterator[str]:
+def _model(starter: StarterProject, folder: Path) -> Iterator[str]:
     yield "[model]"
     if starter.is_built_in:
         yield f"built_in = {quote(starter.model_name)}"
@@ -48,7 +48,7 @@ def _model(starter: Starter, folder: Path) -> Iterator[str]:
     yield '# contact = "impulse"  # contact is disabled by default'
 
 
-def _data(starter: Starter, folder: Path) -> Iterator[str]:
+def _data(starter: StarterProject, folder: Path) -> Iterator[str]:
     files = [quote(relative_path(file, folder)) for file in starter.files]
     yield "[data]"
     if len(files) == 1:
@@ -57,37 +57,38 @@ def _data(starter: Starter, folder: Path) -> Iterator[str]:
         yield "files = ["
         yield from (f"  {file}," for file in files)
         yield "]"
-    if starter.several:
-        yield "several = true  # every file contains several runs"
-    if starter.step is not None:
-        yield f"step = {starter.step!r}  # sampling interval [s]: the files have no time column"
+    if starter.several_runs:
+        yield "several_runs = true  # every file contains several runs"
+    if starter.sample_interval is not None:
+        yield f"sample_interval = {starter.sample_interval!r}  # [s]; the files have no time column"
     else:
         yield f"time = {quote(starter.time)}"
         reason = f"  # guessed: {starter.time_unit.reason}" if starter.time_unit.reason else ""
         yield f"time_unit = {quote(starter.time_unit.unit)}{reason}"
     if starter.has_nonfinite_values:
         yield 'on_nan = "drop"  # drops samples that are not finite'
-    if starter.is_disordered:
-        yield 'on_disorder = "drop"  # drops samples with non-increasing time stamps'
-    held_out = "the last quarter of the run" if len(files) == 1 and not starter.several else "a quarter of the runs"
-    yield f"validation = 0.25  # holds out {held_out} to validate the fit"
+    if starter.has_out_of_order_times:
+        yield 'on_out_of_order = "drop"  # drops samples with non-increasing time stamps'
+    is_single = len(files) == 1 and not starter.several_runs
+    held_out = "the last quarter of the run" if is_single else "a quarter of the runs"
+    yield f"held_out = 0.25  # holds out {held_out} to validate the fit"
 
 
 def _channel(column: MatchedColumn) -> Iterator[str]:
     match = column.match
-    quantity = "joint.q" if match.kind is Kind.POSITION else "joint.qd"
+    quantity = "joint.q" if match.kind is ColumnKind.POSITION else "joint.qd"
     yield "[[channel]]"
     yield f"measures = {quote(f'{quantity}[{match.target}]')}"
     yield from _column(column)
     if column.unwrap:
-        yield "unwrap = true  # it jumps by full turns"
+        yield "unwrap = true  # the angle wraps at full turns"
     yield 'noise = "estimate"  # or the standard deviation in the unit of the column'
 
 
 def _command(column: MatchedColumn) -> Iterator[str]:
     match = column.match
     yield "[[command]]"
-    if match.kind is Kind.TORQUE:
+    if match.kind is ColumnKind.TORQUE:
         yield f"joint = {quote(match.target)}"
     else:
         yield f"actuator = {quote(match.target)}"
@@ -102,7 +103,7 @@ def _column(column: MatchedColumn) -> Iterator[str]:
         yield f"unit = {quote(column.unit.unit)}{reason}"
 
 
-def _free(starter: Starter) -> Iterator[str]:
+def _free(starter: StarterProject) -> Iterator[str]:
     """Free friction of the measured joints and free masses of the bodies, within wide bounds.
 
     With known forces, the scale of the masses is identifiable, so all inertial parameters and the armatures are free;
@@ -117,7 +118,7 @@ def _free(starter: Starter) -> Iterator[str]:
         if not joints:
             continue
         rows = [topology.tree_dof_names.index(joint) for joint in joints]
-        selection = "*" if len(joints) == topology.mv else ",".join(joints)
+        selection = "*" if len(joints) == topology.tree_nv else ",".join(joints)
         largest = max(inertia[topology.joint_names.index(joint)] for joint in joints)
         for name, typical in _joint_bounds(starter, largest).items():
             upper = max(typical, 10.0 * float(np.max(np.asarray(getattr(model.joint, name))[rows])))
@@ -140,17 +141,17 @@ def _free(starter: Starter) -> Iterator[str]:
             # without known forces, the scale of all masses is unidentifiable, so that inertias stay fixed
             bounds = ", ".join(_format_rounded(factor * mass) for factor in RELATIVE_MASS_BOUNDS)
             yield from ("[[free]]", f"name = {quote(f'body.mass[{body}]')}", f"bounds = [{bounds}]", "")
-    yield '# Further candidates: "body.com[*].z", "joint.stiffness[*]", "gravity.z", "sensor.delay[CHANNEL]"; for'
+    yield '# Other candidates: "body.com[*].z", "joint.stiffness[*]", "gravity.z", "sensor.delay[CHANNEL]"; for'
     yield '# encoders that are zeroed before every run, "sensor.bias[CHANNEL]" with per = "run".'
 
 
-def _joint_bounds(starter: Starter, inertia: float) -> dict[str, float]:
+def _joint_bounds(starter: StarterProject, inertia: float) -> dict[str, float]:
     """Upper bounds of the free parameters of joints that carry a given inertia."""
     friction = dict.fromkeys(("damping", "friction"), inertia / MIN_STOPPING_TIME)
     return friction | ({"armature": inertia} if starter.commands else {})
 
 
-def _composite_inertias(starter: Starter) -> list[float]:
+def _composite_inertias(starter: StarterProject) -> list[float]:
     """Approximate inertia that every joint carries at q = 0 with all other joints locked [kg·m² or kg]."""
     model = starter.model
     topology = model.topology
@@ -161,7 +162,7 @@ def _composite_inertias(starter: Starter) -> list[float]:
         R_W.append(R if parent < 0 else R_W[parent] @ R)
     inertias = []
     for joint in range(topology.nb):
-        subtree = [k for k in range(topology.nb) if joint in topology.ancestors[k]]
+        subtree = [k for k in range(topology.nb) if joint in topology.root_paths[k]]
         mass = np.asarray(model.body.mass)[subtree]
         com = np.array([p_W[k] + R_W[k] @ np.asarray(model.body.com[k]) for k in subtree])
         squared_arms = np.sum((com - p_W[joint]) ** 2, axis=1)
@@ -194,4 +195,4 @@ def _value(value: object, folder: Path) -> str:
 
 def _single_line(text: str) -> str:
     """Text without line breaks and control characters, for comments."""
-    return "".join(sign if sign.isprintable() else "?" for sign in text)
+    return "".join(character if character.isprintable() else "?" for character in text)

@@ -15,15 +15,15 @@ MAX_REVOLUTIONS = 3.0
 """Revolutions beyond which values are assumed to be degrees, not radians."""
 WRAP_RANGE = (0.9, 1.1)
 """Range of jumps that are attributed to wrapping [full turns]."""
-MAX_SAMPLING_INTERVAL = {"s": 1.0, "ms": 500.0, "us": 3e5, "ns": np.inf}
-"""Largest plausible sampling interval in each unit: joints are recorded at several samples per second at least."""
+MAX_SAMPLE_INTERVAL = {"s": 1.0, "ms": 500.0, "us": 3e5, "ns": np.inf}
+"""Largest plausible sample interval in each unit: joints are sampled at least once per second."""
 VELOCITY_TOLERANCE = 0.2
 """Relative tolerance for comparing a measured velocity with the derivative of the position."""
 
 
 @dataclass(frozen=True)
 class Guess:
-    """A unit and the reason for guessing it; the reason is empty if the name specifies the unit."""
+    """A unit and the reason for guessing it; empty if the name specifies the unit or the default is assumed."""
 
     unit: str
     reason: str = ""
@@ -33,9 +33,9 @@ def time_unit(unit: str, times: Runs) -> Guess:
     """Unit of a time column."""
     if unit:
         return Guess(unit)
-    step = _median([np.diff(t) for t in times])
-    name = next(name for name, limit in MAX_SAMPLING_INTERVAL.items() if step <= limit)
-    return Guess(name, "" if name == "s" else f"the median step is {step:.4g}")
+    interval = _median_magnitude([np.diff(t) for t in times])
+    name = next(name for name, limit in MAX_SAMPLE_INTERVAL.items() if interval <= limit)
+    return Guess(name, "" if name == "s" else f"the median sample interval is {interval:.4g}")
 
 
 def position_unit(unit: str, values: Runs, *, prismatic: bool, limits: tuple[float, float]) -> Guess:
@@ -75,18 +75,18 @@ def velocity_unit(unit: str, values: Runs, position: tuple[str, Runs, Runs] | No
     position_unit, positions, times = position
     with np.errstate(divide="ignore", invalid="ignore"):
         rates = [np.diff(x) / np.diff(t) for x, t in zip(positions, times, strict=True)]
-    rate, speed = _median(rates) * UNITS[position_unit].factor, _median(values)
+    rate, speed = _median_magnitude(rates) * UNITS[position_unit].factor, _median_magnitude(values)
     if rate == 0.0:
         return Guess(default)
     for candidate in ("m/s", "mm/s") if prismatic else ("rad/s", "deg/s", "rpm", "rev/s"):
         if abs(speed * UNITS[candidate].factor / rate - 1.0) < VELOCITY_TOLERANCE:
-            reason = f"it agrees with the derivative of the position in {candidate}"
+            reason = f"in {candidate}, it agrees with the derivative of the position"
             return Guess(candidate, "" if candidate == default else reason)
     return Guess(default)
 
 
-def _median(runs: Runs) -> float:
-    """Median magnitude of all finite values, which is robust against jumps of wrapped angles."""
+def _median_magnitude(runs: Runs) -> float:
+    """Median of the magnitudes of all finite values, which is robust against jumps of wrapped angles."""
     values = np.concatenate(list(runs))
     values = np.abs(values[np.isfinite(values)])
     return float(np.median(values)) if len(values) else 0.0

@@ -53,7 +53,7 @@ def export_network_c(
     prefix = prefix_from_name(Path(path).stem) if prefix is None else prefix
     source, header = output_files(path, prefix)
     bound = grafts[graft]
-    names = [ArrayEntry(k, 1, sanitize_comment(name)) for k, name in enumerate(input_addresses(bound))]
+    inputs = [ArrayEntry(k, 1, sanitize_comment(name)) for k, name in enumerate(input_addresses(bound))]
     free, remainder = eqx.partition(bound.net, weight_mask(bound.net))
     fixed, static = eqx.partition(remainder, eqx.is_array_like)
 
@@ -61,10 +61,10 @@ def export_network_c(
         return carry, jax.numpy.ravel(eqx.combine(free, fixed, static)(x))
 
     with jax.enable_x64(True):
-        layouts = StepLayouts(step, fixed, free, None, np.zeros(len(names)))
+        layouts = StepLayouts(step, fixed, free, None, np.zeros(len(inputs)))
         values = np.concatenate([layouts.free.pack(free), layouts.fixed.pack(fixed)])
-        in_place = {slot: slot for slot in ("fixed", "free", "contribution")}
-        graphs = StepGraphs(step, layouts, {}, fma=fma, in_place=in_place)
+        in_place_slots = {slot: slot for slot in ("fixed", "free", "contribution")}
+        graphs = StepGraphs(step, layouts, {}, fma=fma, in_place_slots=in_place_slots)
         arguments = {
             "free": SlotLocation("params"),
             "fixed": SlotLocation("params", layouts.free.size),
@@ -78,9 +78,9 @@ def export_network_c(
     for leaf in (*named_arrays(free), *named_arrays(fixed)):
         params.append(ArrayEntry(first, leaf.size, leaf.text))
         first += leaf.size
-    sizes = {"NX": len(names), "NY": layouts.outputs.size, "NP": len(values), "ND": layouts.free.size}
+    sizes = {"NX": len(inputs), "NY": layouts.outputs.size, "NP": len(values), "ND": layouts.free.size}
     functions = (value, vjp)
-    write_atomically(header, _header(bound, prefix, sizes, functions, names, params, source.name, fma).encode("ascii"))
+    write_atomically(header, _header(bound, prefix, sizes, functions, inputs, params, source.name, fma).encode("ascii"))
     head = f'/* A network, written by hybridsim {version("hybridsim")}. */\n#include "{header.name}"\n'
     definition = array_definition(f"{prefix}_network_params[{prefix.upper()}_NP]", params, values)
     write_atomically(source, (c_file(prefix, head, list(functions)) + f"\n{definition}").encode("ascii"))
@@ -92,7 +92,7 @@ def _header(
     prefix: str,
     sizes: dict[str, int],
     functions: tuple[CFunction, CFunction],
-    names: list[ArrayEntry],
+    inputs: list[ArrayEntry],
     params: list[ArrayEntry],
     source: str,
     fma: bool,
@@ -106,11 +106,11 @@ def _header(
     return f"""\
 /* A network ({type(graft.net).__name__}){element}, and its derivative.
  *
- * Written by hybridsim {version("hybridsim")}. C99 without allocation, recursion or mutable global state.
+ * Written by hybridsim {version("hybridsim")}. C99 without allocation, recursion or mutable global state. Compile with
  *
  *     gcc -std=c99 {"-O2 -mfma" if fma else "-O2"} -c {source}
  *
- * compiles it; link with -lm. Stack usage: {8 * value.work_cells} bytes, {8 * vjp.work_cells} for the derivative.
+ * and link with -lm. Stack usage: {8 * value.scratch_cells} bytes, {8 * vjp.scratch_cells} for the derivative.
  * Outputs must not overlap any other argument.
  */
 #ifndef {macro}_NETWORK_H
@@ -137,7 +137,7 @@ extern const double {prefix}_network_params[{macro}_NP];
 #endif
 
 /* x
-{comment_table("x", names)}
+{comment_table("x", inputs)}
  *
  * y
 {comment_table("y", outputs)}

@@ -29,6 +29,7 @@ from hybridsim.native.lowering.pytree_layout import PytreeLayout
 from hybridsim.native.lowering.step_graphs import StepGraphs, StepLayouts, structural_constants
 from hybridsim.sim.c_export.header import ExportContents, header_text, source_text
 from hybridsim.sim.c_export.layout import (
+    MAX_PREFIX_LENGTH,
     input_entries,
     is_valid_prefix,
     named_arrays,
@@ -58,8 +59,8 @@ DIFFERENTIATED = (
 
 
 @dataclass(frozen=True)
-class ExportedC:
-    """Exported files and their sizes."""
+class ExportedFiles:
+    """Exported files, and the lengths of the arrays in them."""
 
     source: Path
     header: Path
@@ -78,7 +79,7 @@ class ExportedC:
     """Stack usage of its derivative [bytes]."""
 
 
-def export_c(sim: Simulator, path: str | Path, *, prefix: str | None = None, fma: bool = True) -> ExportedC:
+def export_c(sim: Simulator, path: str | Path, *, prefix: str | None = None, fma: bool = True) -> ExportedFiles:
     """Write a simulator's step and its derivative as a C99 file and its header.
 
     Args:
@@ -98,7 +99,7 @@ def export_c(sim: Simulator, path: str | Path, *, prefix: str | None = None, fma
     for file, text in ((header, header_text(contents, source.name)), (source, source_text(contents, header.name))):
         write_atomically(file, text.encode("ascii"))
     sizes = contents.sizes
-    return ExportedC(
+    return ExportedFiles(
         source=source,
         header=header,
         prefix=prefix,
@@ -106,8 +107,8 @@ def export_c(sim: Simulator, path: str | Path, *, prefix: str | None = None, fma
         input_size=sizes["NU"],
         parameter_count=sizes["NP"],
         gradient_size=sizes["ND"],
-        step_stack_bytes=8 * contents.step.work_cells,
-        vjp_stack_bytes=8 * contents.vjp.work_cells,
+        step_stack_bytes=8 * contents.step.scratch_cells,
+        vjp_stack_bytes=8 * contents.vjp.scratch_cells,
     )
 
 
@@ -119,9 +120,15 @@ def output_files(path: str | Path, prefix: str) -> tuple[Path, Path]:
     """
     source = Path(path)
     if source.suffix != ".c" or not re.fullmatch(r"[\w.+-]+", source.name, re.ASCII):
-        raise HybridsimError(f"{source.name!r}: use a file name of ASCII letters with the extension .c, as in step.c")
+        raise HybridsimError(
+            f"{source.name!r}: use a file name of ASCII letters, digits and the characters _ . + - "
+            "with the extension .c, as in step.c"
+        )
     if not is_valid_prefix(prefix):
-        raise HybridsimError(f"{prefix!r} is not a valid prefix in C; use letters, digits and single underscores")
+        raise HybridsimError(
+            f"{prefix!r} is not a valid prefix in C; use at most {MAX_PREFIX_LENGTH} letters, digits and single "
+            "underscores, beginning with a letter"
+        )
     for file in (source, source.with_suffix(".h")):
         if file.is_dir() or not file.absolute().parent.is_dir():
             reason = "it is a folder" if file.is_dir() else f"there is no folder {file.absolute().parent}"
@@ -177,8 +184,9 @@ def export_contents(sim: Simulator, prefix: str, *, fma: bool) -> ExportContents
     with jax.enable_x64(True):
         layouts = StepLayouts(parts.step, parts.fixed, parts.free, state, inputs)
         fixed, free = layouts.fixed.pack(parts.fixed), layouts.free.pack(parts.free)
-        in_place = {slot: slot for slot in ("fixed", "free", "contribution")}
-        graphs = StepGraphs(parts.step, layouts, structural_constants(layouts.fixed, fixed), fma=fma, in_place=in_place)
+        in_place_slots = {slot: slot for slot in ("fixed", "free", "contribution")}
+        constants = structural_constants(layouts.fixed, fixed)
+        graphs = StepGraphs(parts.step, layouts, constants, fma=fma, in_place_slots=in_place_slots)
         used, (step, vjp) = compact_slot("fixed", graphs.step_graph, graphs.vjp_graph)
 
     arguments = {

@@ -52,18 +52,19 @@ def header_text(contents: ExportContents, source_name: str) -> str:
     """
     c, prefix, macro = contents, contents.prefix, contents.prefix.upper()
     flags = "-O2 -mfma" if c.fma else "-O2"
-    guarantee = "bit-identical to hybridsim's own steps; -mfma is for x86 only" if c.fma else "on any processor"
+    bit_identical = "Results are bit-identical to hybridsim's own steps (-mfma is for x86 only)."
+    guarantee = bit_identical if c.fma else "This works on any processor."
     macros = [f"#define {macro}_{name} {value}" for name, value in (c.sizes | _unique_names(c.offsets)).items()]
     return f"""\
 /* {c.model}: one simulation time step and its derivative.
  *
  * Written by hybridsim {version("hybridsim")}; integrator: {c.integrator}. SI units; quaternions are (w, x, y, z).
- * C99 without allocation, recursion or mutable global state: the functions are thread-safe.
+ * C99 without allocation, recursion or mutable global state: the functions are thread-safe. Compile with
  *
  *     gcc -std=c99 {flags} -c {source_name}
  *
- * compiles it, {guarantee}; link with -lm.
- * Stack usage: {8 * c.step.work_cells} bytes for the step, {8 * c.vjp.work_cells} bytes for its derivative,
+ * and link with -lm. {guarantee}
+ * Stack usage: {8 * c.step.scratch_cells} bytes for the step, {8 * c.vjp.scratch_cells} bytes for its derivative,
  * plus at most about {8 * MAX_BLOCK_OPERATIONS + 250} bytes added by the compiler.
  *
  * Arrays and their lengths; the tables at the end list their elements:

@@ -12,12 +12,14 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from hybridsim.model.joints import JointType
+from hybridsim.model.joints import ElementaryJointType
 from hybridsim.model.model import Model
 from hybridsim.sim.state import Inputs, State
 
 MAX_NAME_LENGTH = 100
 """Length to which user-defined names are truncated, in characters."""
+MAX_PREFIX_LENGTH = 40
+"""Maximum length of a prefix, in characters."""
 
 
 class ArrayInfo(NamedTuple):
@@ -166,7 +168,7 @@ _UNITS |= {"wx": "rad/s", "wy": "rad/s", "wz": "rad/s", "vx": "m/s", "vy": "m/s"
 def state_entries(model: Model, state: State) -> list[ArrayEntry]:
     """Entries for the elements of a state."""
     topology = model.topology
-    kinds = [k for k, master in zip(topology.joint_types, topology.mimics, strict=True) if master < 0]
+    kinds = [k for k, master in zip(topology.joint_types, topology.masters, strict=True) if master < 0]
     q_units = [_UNITS.get(component, _unit(kind)) for kind in kinds for component in kind.coordinate_names]
     v_units = [_UNITS.get(component, f"{_unit(kind)}/s") for kind in kinds for component in kind.dof_names]
     rows = [
@@ -178,8 +180,8 @@ def state_entries(model: Model, state: State) -> list[ArrayEntry]:
     return _consecutive_entries(rows)
 
 
-def _unit(kind: JointType) -> str:
-    return "m" if kind is JointType.PRISMATIC else "rad"
+def _unit(kind: ElementaryJointType) -> str:
+    return "m" if kind is ElementaryJointType.PRISMATIC else "rad"
 
 
 def input_entries(model: Model, inputs: Inputs) -> list[ArrayEntry]:
@@ -213,7 +215,7 @@ def identifier(name: str) -> str:
 
 def is_valid_prefix(name: str) -> bool:
     """Whether C identifiers may begin with a name; C++ reserves double underscores."""
-    return len(name) <= 40 and re.fullmatch(r"[A-Za-z][A-Za-z0-9]*(_[A-Za-z0-9]+)*", name) is not None
+    return len(name) <= MAX_PREFIX_LENGTH and re.fullmatch(r"[A-Za-z][A-Za-z0-9]*(_[A-Za-z0-9]+)*", name) is not None
 
 
 def prefix_from_name(name: str) -> str:

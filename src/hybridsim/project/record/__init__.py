@@ -1,1 +1,0 @@
-"""Run records: manifests, checkpoints, history, atomic writes."""

@@ -1,0 +1,1 @@
+"""Run folders: manifests, checkpoints, history, atomic writes."""

@@ -1,0 +1,121 @@
+"""Folder of a discovery: the result of every seed as soon as it is available, then the blueprint and its diagrams.
+
+discovery.json        manifest and results of the seeds
+blueprint.toml        the remaining networks, with blueprint.safetensors
+wiring.svg            wiring of the networks before and after
+weights.svg           their weights before and after
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hybridsim.core.errors import HybridsimError
+from hybridsim.identify.discover import Discovery
+from hybridsim.identify.support_search import FittedSupport, SeedResult
+from hybridsim.networks.prune import PruningUnit
+from hybridsim.networks.wiring_summary import wirings
+from hybridsim.project.build.blueprint_file import save_blueprint
+from hybridsim.project.build.task import Task
+from hybridsim.project.run_folder.folder import DISCOVERY_FILE
+from hybridsim.project.run_folder.manifest import FORMAT, input_changes, manifest
+from hybridsim.project.run_folder.write import write_file, write_json
+from hybridsim.viz.weights_diagram import weights_diagram
+from hybridsim.viz.wiring_diagram import wiring_diagram
+
+FILES = (DISCOVERY_FILE, "blueprint.toml", "blueprint.safetensors", "wiring.svg", "weights.svg")
+
+
+class DiscoveryFolder:
+    """Folder with all outputs of a discovery."""
+
+    def __init__(self, path: Path, task: Task, candidates: tuple[PruningUnit, ...], command: list[str]):
+        self.path, self.task, self.candidates = path, task, candidates
+        self._file = path / FILES[0]
+        self._manifest = manifest(task, command)
+        self._seeds: dict[int, SeedResult] = {}
+
+    def begin(self, *, resume: bool, fresh: bool) -> dict[int, SeedResult]:
+        """Prepare the folder; returns the results of completed seeds.
+
+        Raises:
+            HybridsimError: a discovery exists and neither `resume` nor `fresh` is set, or it is to be resumed and its
+                inputs or its format have changed.
+        """
+        if self._file.exists() and not fresh:
+            if not resume:
+                raise HybridsimError(f"{self._file} already exists; --resume continues it, --fresh starts over")
+            try:
+                content = json.loads(self._file.read_text())
+                if content["manifest"]["format"] != FORMAT:
+                    raise HybridsimError(
+                        f"{self._file} does not have format {FORMAT}, which this version of hybridsim reads; use the "
+                        "version that wrote it, or start over with --fresh"
+                    )
+                if changes := input_changes(content["manifest"], self._manifest):
+                    raise HybridsimError(
+                        f"cannot resume {self._file}, because its inputs have changed: {'; '.join(changes)}"
+                    )
+                self._seeds = {data["seed"]: self._seed_from_json(data) for data in content["seeds"]}
+            except (ValueError, KeyError, TypeError, IndexError) as error:
+                raise HybridsimError(f"{self._file} cannot be read ({error}); start over with --fresh") from None
+        for name in FILES[1:]:
+            (self.path / name).unlink(missing_ok=True)
+        self.path.mkdir(parents=True, exist_ok=True)
+        return dict(self._seeds)
+
+    def save_seed(self, result: SeedResult) -> None:
+        """Save the result of a seed."""
+        self._seeds[result.seed] = result
+        seeds = [self._seed_to_json(seed) for seed in self._seeds.values()]
+        write_json(self._file, {"manifest": self._manifest, "candidates": self._names, "seeds": seeds})
+
+    def finish(self, discovery: Discovery) -> dict[str, Any]:
+        """Write the blueprint and its diagrams; returns a summary as JSON data."""
+        sim = self.task.problem.setup.sim
+        dense, sparse = discovery.blueprint(dense=True), discovery.blueprint()
+        bound = [
+            (title, blueprint.bind(dict(sim.axis_names)))
+            for title, blueprint in (("all inputs", dense), ("selected inputs", sparse))
+        ]
+        write_file(self.path / "wiring.svg", wiring_diagram([(title, wirings(networks)) for title, networks in bound]))
+        write_file(self.path / "weights.svg", weights_diagram(bound))
+        if sparse.grafts:
+            save_blueprint(sparse, self.path / "blueprint.toml", sim)
+        summary = {
+            "name": self.task.name,
+            "rms_without_networks": discovery.baseline_rms,
+            "rms": discovery.final.residual_rms,
+            "rms_with_all_inputs": discovery.dense.residual_rms,
+            "support": sorted(str(unit) for unit in discovery.support),
+            "inputs": {str(unit): share for unit, share in discovery.frequency.items()},
+            "sites": {", ".join(outputs): share for outputs, share in discovery.site_frequency.items()},
+            "seeds": [sorted(str(c) for c in result.best.support) for result in discovery.seed_results],
+        }
+        seeds = [self._seed_to_json(seed) for seed in self._seeds.values()]
+        content = {"manifest": self._manifest, "candidates": self._names, "seeds": seeds, "summary": summary}
+        write_json(self._file, content)
+        return summary
+
+    @property
+    def _names(self) -> list[str]:
+        return [str(unit) for unit in self.candidates]
+
+    def _seed_to_json(self, result: SeedResult) -> dict[str, Any]:
+        def to_json(fitted: FittedSupport) -> dict[str, Any]:
+            support = [k for k, unit in enumerate(self.candidates) if unit in fitted.support]
+            return {"support": support, "theta": fitted.theta.tolist(), "rms": fitted.residual_rms}
+
+        path = [to_json(fitted) for fitted in result.path]
+        return {"seed": result.seed, "dense": to_json(result.dense), "path": path, "best": to_json(result.best)}
+
+    def _seed_from_json(self, data: dict[str, Any]) -> SeedResult:
+        def from_json(entry: dict[str, Any]) -> FittedSupport:
+            support = frozenset(self.candidates[k] for k in entry["support"])
+            residual_rms = float("inf") if entry["rms"] is None else entry["rms"]
+            return FittedSupport(support, np.array(entry["theta"]), residual_rms)
+
+        path = tuple(from_json(entry) for entry in data["path"])
+        return SeedResult(data["seed"], from_json(data["dense"]), path, from_json(data["best"]))

@@ -1,0 +1,89 @@
+"""Export of a fit: the user's model file with the identified parameters, and the weights of the networks."""
+
+import warnings
+from dataclasses import asdict
+from typing import Any
+
+import jax
+import numpy as np
+import safetensors.numpy
+from jaxtyping import Float
+
+from hybridsim.core.errors import FileError, ModelError, ModelWarning
+from hybridsim.io.export import export
+from hybridsim.io.load import load_model
+from hybridsim.model.model import Model
+from hybridsim.project.build.blueprint_file import arrays_of
+from hybridsim.project.build.task import Task
+from hybridsim.project.run_folder.folder import RunFolder
+from hybridsim.project.run_folder.write import write_file
+
+SIMULATOR_PARAMETERS = ("contact.", "actuation.", "sensor.", "dt")
+"""Name prefixes of parameters of the simulator or the sensors, which model files do not contain."""
+MAX_NAMES = 6
+"""Maximum number of parameters that a remark lists."""
+
+
+def write_model(task: Task, theta: Float[np.ndarray, " n"], run_folder: RunFolder) -> dict[str, Any] | None:
+    """Write the model file with the identified parameters into a run folder.
+
+    Returns:
+        File name, changes in the file, and remarks; None for a built-in model.
+    """
+    if task.model_file is None:
+        return None
+    model = task.problem.space.put(task.problem.setup, theta).sim.model
+    out = run_folder.path / f"identified{task.model_file.suffix}"
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ModelWarning)
+        try:
+            changes = export(task.model_file, _remove_additions(task, model), out, **task.load_options)
+        except (ModelError, FileError) as error:
+            message = f"The identified model could not be written to a model file: {error}"
+            return {"file": None, "changes": [], "remarks": [message]}
+    remarks = [str(warning.message) for warning in caught if issubclass(warning.category, ModelWarning)]
+    if not_in_model := [name for name in task.problem.space.values(theta) if name.startswith(SIMULATOR_PARAMETERS)]:
+        remarks.append(
+            f"{out.name} does not contain {_short_list(not_in_model)}, which are not written to model files; see "
+            "result.json."
+        )
+    per_run = [name for name in task.problem.space.run_values(theta) if not name.startswith(SIMULATOR_PARAMETERS)]
+    if per_run:
+        remarks.append(
+            f"{out.name} has the original values of {_short_list(per_run)}, which are estimated separately for each "
+            "run."
+        )
+    if grafts := task.problem.setup.sim.blueprint.grafts:
+        outputs = ", ".join(output for graft in grafts for output in graft.outputs)
+        remarks.append(
+            f"{out.name} does not contain the networks on {outputs}; their weights are in "
+            f"{run_folder.weights_file.name}."
+        )
+    return {"file": out.name, "changes": [asdict(change) for change in changes], "remarks": remarks}
+
+
+def write_weights(task: Task, theta: Float[np.ndarray, " n"], run_folder: RunFolder) -> None:
+    """Write the arrays of the grafted networks into a run folder, if there are any."""
+    grafts = task.problem.space.put(task.problem.setup, theta).sim.blueprint.grafts
+    arrays = arrays_of(grafts)
+    if arrays:
+        write_file(run_folder.weights_file, safetensors.numpy.save(arrays, {"format": "1", "name": task.name}))
+
+
+def _short_list(names: list[str]) -> str:
+    return ", ".join(names[:MAX_NAMES]) + (" and others" if len(names) > MAX_NAMES else "")
+
+
+def _remove_additions(task: Task, fitted: Model) -> Model:
+    """Remove the floor and actuators that the project adds to the model of the file."""
+    assert task.model_file is not None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ModelWarning)  # reported when the project was built
+        model = load_model(task.model_file, **task.load_options)
+    old, structure = jax.tree.flatten(model)
+    new = jax.tree.leaves(fitted)
+    if len(old) != len(new):
+        return fitted
+    # elements that a project adds follow those of the file
+    rows = [b if np.shape(a) == np.shape(b) else b[: len(a)] for a, b in zip(old, new, strict=True)]
+    return jax.tree.unflatten(structure, rows)

@@ -1,0 +1,146 @@
+"""Run folder: all outputs of a fit.
+
+project.toml              copy of the project file
+manifest.json             provenance: versions, processor, hashes of files
+history.jsonl             one line per step
+checkpoint-*.safetensors  the newest two checkpoints
+result.json               result, with scores before and after the fit
+weights.safetensors       weights of networks, if there are any
+identified.urdf or .xml   the identified model, if it came from a file
+plots/, summary.html      report
+predictions/              predictions of new recordings, by `hybridsim predict`
+lock                      process id of the writer
+"""
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+from hybridsim.core.errors import HybridsimError
+from hybridsim.project.run_folder.manifest import FORMAT
+from hybridsim.project.run_folder.write import write_file, write_json
+
+Mode = Literal["new", "resume", "fresh"]
+
+FILES = (
+    "project.toml",
+    "manifest.json",
+    "history.jsonl",
+    "checkpoint-*.safetensors",
+    "checkpoint-*.damaged",
+    "result.json",
+    "weights.safetensors",
+    "identified.*",
+    "plots/*.png",
+    "summary.html",
+    "predictions/prediction.csv",
+    "predictions/scores.json",
+    "predictions/*.png",
+    ".*.part",
+)
+"""Files of a run folder; other files in it are never removed."""
+DISCOVERY_FILE = "discovery.json"
+"""File that identifies the folder of a discovery."""
+
+
+class RunFolder:
+    """Folder with all outputs of a fit."""
+
+    def __init__(self, path: str | Path):
+        self.path = Path(path)
+        self.manifest_file = self.path / "manifest.json"
+        self.project_file = self.path / "project.toml"
+        self.history_file = self.path / "history.jsonl"
+        self.result_file = self.path / "result.json"
+        self.weights_file = self.path / "weights.safetensors"
+        self.summary_file = self.path / "summary.html"
+        self.plots = self.path / "plots"
+        self.predictions = self.path / "predictions"
+
+    @property
+    def exists(self) -> bool:
+        """Whether the folder contains a fit, finished or not."""
+        return self.manifest_file.exists()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the fit has finished; its result is written last."""
+        return self.exists and self.result_file.exists()
+
+    def make_folder(self) -> None:
+        """Create the folder if it does not exist.
+
+        Raises:
+            HybridsimError: the folder cannot be created, or contains other files.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise HybridsimError(
+                f"cannot create the folder {self.path}: {error.strerror}; choose another one with --out"
+            ) from None
+        if not self.exists and (foreign := self._foreign_files()):
+            raise HybridsimError(
+                f"{self.path} contains no fit, but other files such as {foreign[0]}; choose another folder with --out"
+            )
+
+    def check_mode(self, mode: Mode) -> None:
+        """Raise if the folder contains a fit and the mode is `new`."""
+        if mode != "new" or not self.exists:
+            return
+        state = "finished" if self.is_complete else "unfinished"
+        raise HybridsimError(
+            f"{self.path} already contains a fit ({state}): --resume continues it, --fresh deletes it and starts "
+            "over, --out selects another folder"
+        )
+
+    def begin(self, manifest: dict[str, Any], project_text: str) -> None:
+        """Start a new fit: remove the files of an earlier one and write project and manifest."""
+        for path in self._files():
+            # the manifest first: without it the folder contains no fit, even if removal is interrupted
+            path.unlink(missing_ok=True)
+        write_file(self.project_file, project_text)
+        write_json(self.manifest_file, manifest)
+
+    def remove_partial_files(self) -> None:
+        """Remove files that a killed process had not finished writing."""
+        for path in self.path.glob(".*.part"):
+            path.unlink(missing_ok=True)
+
+    def manifest(self) -> dict[str, Any]:
+        """Provenance of the fit."""
+        return self._json(self.manifest_file)
+
+    def result(self) -> dict[str, Any]:
+        """Result of the fit."""
+        if not self.result_file.exists() and (self.path / DISCOVERY_FILE).exists():
+            raise HybridsimError(
+                f"{self.path} is the folder of a discovery; name its blueprint.toml in a project "
+                "([blueprint] file = ...), fit that project, and specify its run folder"
+            )
+        if not self.result_file.exists():
+            raise HybridsimError(f"{self.path} has no result; complete the fit with hybridsim fit --resume")
+        return self._json(self.result_file)
+
+    def _json(self, path: Path) -> dict[str, Any]:
+        try:
+            value = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise HybridsimError(f"{self.path} is not a run folder: it has no {path.name}") from None
+        except (OSError, ValueError) as error:
+            raise HybridsimError(f"cannot read {path}: {error}; start over with --fresh") from None
+        if not isinstance(value, dict) or value.get("format") != FORMAT:
+            raise HybridsimError(
+                f"{path} does not have format {FORMAT}, which this version of hybridsim reads; use the version that "
+                "wrote it, or start over with --fresh"
+            )
+        return value
+
+    def _files(self) -> list[Path]:
+        paths = [path for pattern in FILES for path in self.path.glob(pattern) if not path.is_dir()]
+        return sorted(paths, key=lambda path: path != self.manifest_file)
+
+    def _foreign_files(self) -> list[str]:
+        """Names of files in the folder that do not belong to a fit."""
+        known = {*self._files(), self.path / "lock", self.plots, self.predictions}
+        return sorted(path.name for path in self.path.iterdir() if path not in known)

@@ -1,0 +1,142 @@
+"""Manifest of a fit: provenance of its inputs, versions and machine, to detect changes later."""
+
+import hashlib
+import os
+import platform
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import jax
+import llvmlite.binding as llvm
+import numpy as np
+
+import hybridsim
+from hybridsim.data.recording import Recording
+from hybridsim.project.build.task import Task
+
+FORMAT = 3
+"""Version of the format of run folders."""
+LIBRARIES = ("jax", "jaxlib", "numpy", "scipy", "llvmlite", "safetensors")
+
+
+def manifest(task: Task, command: Sequence[str]) -> dict[str, Any]:
+    """Manifest of a fit.
+
+    Args:
+        task: fit problem, stages and their origin.
+        command: command line.
+    """
+    return {
+        "format": FORMAT,
+        "name": task.name,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": list(command),
+        "seed": task.seed,
+        "project": {"file": str(task.project_file.absolute()), "sha256": _bytes_hash(task.project_text.encode())},
+        "model": {
+            "name": task.model_name,
+            "file": str(task.model_file.absolute()),
+            "sha256": _file_hash(task.model_file),
+        }
+        if task.model_file
+        else {"name": task.model_name, "file": None, "sha256": None},
+        "data": [{"file": file, "sha256": sha} for file, sha in _sources(task)],
+        "runs": {
+            "training": [run.name for run in task.problem.train],
+            "held_out": [run.name for run in task.problem.held_out],
+        },
+        "values_sha256": _values_hash(task),
+        "versions": {
+            "hybridsim": hybridsim.__version__,
+            "python": platform.python_version(),
+            **{library: version(library) for library in LIBRARIES},
+        },
+        "machine": {
+            "cpu": llvm.get_host_cpu_name(),
+            "processor": _processor(),
+            "cores": os.cpu_count(),
+            "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+            "byte_order": sys.byteorder,
+        },
+    }
+
+
+def input_changes(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """Inputs of the fit that have changed, as phrases."""
+    changes = []
+    if before["project"]["sha256"] != now["project"]["sha256"]:
+        changes.append(f"the project {now['project']['file']}")
+    if before["model"]["sha256"] != now["model"]["sha256"] or before["model"]["name"] != now["model"]["name"]:
+        changes.append(f"the model {now['model']['file'] or now['model']['name']}")
+    old_files = {entry["sha256"]: entry["file"] for entry in before["data"]}
+    new_files = {entry["sha256"]: entry["file"] for entry in now["data"]}
+    # compared by content: files may have been moved together with the project
+    added = [file for sha, file in new_files.items() if sha not in old_files]
+    removed = [file for sha, file in old_files.items() if sha not in new_files]
+    changes += [f"the data {file}" if file in removed else f"the data {file}, which is new" for file in added]
+    changes += [f"the data {file}, which is no longer used" for file in removed if file not in added]
+    if not changes and before["values_sha256"] != now["values_sha256"]:
+        changes.append("a file that the model includes, or the interpretation of model and data by a new version")
+    return changes
+
+
+def version_changes(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """Changes of libraries and machine, after which bitwise reproducibility is not guaranteed."""
+    changes = [
+        f"{name} {before['versions'][name]} before, {current} now"
+        for name, current in now["versions"].items()
+        if before["versions"].get(name, current) != current
+    ]
+    if before["machine"]["cpu"] != now["machine"]["cpu"]:
+        changes.append(f"processor {before['machine']['cpu']} before, {now['machine']['cpu']} now")
+    return changes
+
+
+def _sources(task: Task) -> list[tuple[str, str]]:
+    runs = (*task.problem.train, *task.problem.held_out)
+    return list(dict.fromkeys((file, sha) for run in runs for file, sha in run.sources))
+
+
+def _bytes_hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _file_hash(path: Path) -> str:
+    return _bytes_hash(path.read_bytes())
+
+
+def _values_hash(task: Task) -> str:
+    """SHA-256 of all inputs of the fit: values of the model, of the data, and the parameter space."""
+    problem, space = task.problem, task.problem.space
+    digest = hashlib.sha256()
+    leaves = jax.tree_util.tree_flatten_with_path(problem.setup)[0]
+    named = [(jax.tree_util.keystr(path), leaf) for path, leaf in leaves if hasattr(leaf, "dtype")]
+    limits = zip(("initial", "lower", "upper"), (space.initial, space.lower, space.upper), strict=True)
+    noise = ((f"noise of {name}", value) for name, value in problem.channel_roles.noise.items())
+    for name, values in (*named, *limits, *noise, *_series((*problem.train, *problem.held_out))):
+        array = np.array(values, order="C")
+        digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+        digest.update(array.tobytes())
+    digest.update("\n".join((*problem.layout().names, *map(repr, task.stages))).encode())
+    return digest.hexdigest()
+
+
+def _series(runs: Iterable[Recording]) -> Iterator[tuple[str, np.ndarray]]:
+    for run in runs:
+        for name, series in run.series.items():
+            yield f"times of {name} in {run.name}", series.t
+            yield f"values of {name} in {run.name}", series.values
+
+
+def _processor() -> str:
+    """Marketing name of the processor."""
+    cpu_info = Path("/proc/cpuinfo")
+    if cpu_info.exists():
+        for line in cpu_info.read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor()
