@@ -179,7 +179,7 @@ def compile_seconds() -> float:
 
     with tempfile.TemporaryDirectory(prefix="hybridsim-cache-") as folder:
         os.environ["HYBRIDSIM_CACHE"] = folder
-        hs.simulate(*simulation("double pendulum")[:2], steps=1)  # imports and initialises the compiler
+        hs.simulate(*simulation("double pendulum")[:2], steps=1)  # imports and initializes the compiler
         start = process_time()
         rollout_gradient("quadruped with contact")()
         return process_time() - start

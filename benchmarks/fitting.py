@@ -5,10 +5,10 @@
     python -m benchmarks.fitting --only hybridsim scipy --tasks fixed free
     HYBRIDSIM_DATA=~/data python -m benchmarks.fitting --json runs/mine.json
 
-All contestants fit the same parameters with the same initial values to the same windows, with the same residuals, time
+All programs fit the same parameters with the same initial values to the same windows, with the same residuals, time
 step and integrator, on all processors. The measured time is that until the cost is within 1e-6 of the lowest cost of
-all contestants. Every contestant is a separate program (`python -m benchmarks.peers.scipy_fit --help`) and is skipped
-if its package is not installed: pip install 'hybridsim[peers]'. The recordings are not in the repository:
+all programs. Every program runs separately (`python -m benchmarks.peers.scipy_fit --help`) and is skipped if its
+package is not installed: pip install 'hybridsim[peers]'. The recordings are not in the repository:
 HYBRIDSIM_DATA names the folder with lab_double_pendulum/segments.npz. Results are written to the JSON file as soon as
 they are measured; see docs/benchmarks.md.
 """
@@ -36,12 +36,12 @@ from benchmarks.report import console, show_targets
 from benchmarks.running import processor, reason, source_hash
 from benchmarks.toss_data import MissingData
 
-CONTESTANTS = {
+PROGRAMS = {
     "hybridsim": "benchmarks.ours_fitting",
     "mujoco.sysid": "benchmarks.peers.mujoco_sysid",
     "scipy": "benchmarks.peers.scipy_fit",
 }
-"""All contestants, in the order of measurement."""
+"""All programs, in the order of measurement."""
 RESIDUAL_TOLERANCE = 1e-8
 """Largest difference between the initial residuals of both simulators, relative to the largest residual."""
 
@@ -87,11 +87,11 @@ def agreement(task: str) -> float:
     return check(f"{task}: initial residuals", ours_fitting.residuals(data), theirs, RESIDUAL_TOLERANCE)
 
 
-def run_contestant(module: str, task: str, *, new: bool) -> Iterator[Attempt]:
-    """Run a contestant in a separate process and yield its attempts.
+def run_program(module: str, task: str, *, new: bool) -> Iterator[Attempt]:
+    """Run a program in a separate process and yield its attempts.
 
     Raises:
-        RuntimeError: the contestant is not installed or fails; has its message.
+        RuntimeError: the program is not installed or fails; has its message.
     """
     command = [sys.executable, "-m", module, task, "--json"]
     if new:
@@ -113,45 +113,45 @@ def run_contestant(module: str, task: str, *, new: bool) -> Iterator[Attempt]:
         raise RuntimeError(f"not installed: {message}" if failed == MISSING_PACKAGE else message)
 
 
-def measure(record: Record, contestant: str, task: str) -> None:
-    """Measure a contestant in one round, or record its error message if it fails."""
+def measure(record: Record, program: str, task: str) -> None:
+    """Measure a program in one round, or record its error message if it fails."""
     # hybridsim starts its own new processes, as they differ in the kernels on disk
-    for new in (False,) if contestant == "hybridsim" else (True, False):
+    for new in (False,) if program == "hybridsim" else (True, False):
         try:
-            with console.status(f"{contestant}: {TASKS[task].description}"):
-                for attempt in run_contestant(CONTESTANTS[contestant], task, new=new):
+            with console.status(f"{program}: {TASKS[task].description}"):
+                for attempt in run_program(PROGRAMS[program], task, new=new):
                     record.attempts.append(attempt)
                     record.write()
         except RuntimeError as error:
-            record.failed[contestant] = str(error)
+            record.failed[program] = str(error)
             record.write()
             return
-    console.print(f"{contestant}: {TASKS[task].description}", style="dim")
+    console.print(f"{program}: {TASKS[task].description}", style="dim")
 
 
 def show(record: Record) -> None:
     """Print all results."""
     table = Table(title="time until the cost is within 1e-6 of the lowest cost: median (minimum – maximum)")
-    for column in ("fit", "contestant, method", "process", "time", "solver stops", "excess cost", "simulations"):
-        table.add_column(column, justify="left" if column in ("fit", "contestant, method", "process") else "right")
+    for column in ("fit", "program, method", "process", "time", "solver stops", "excess cost", "simulations"):
+        table.add_column(column, justify="left" if column in ("fit", "program, method", "process") else "right")
     previous = ""
     for s in fitting_targets.standings(record.attempts):
         if previous and s.task != previous:
             table.add_section()
         span = f"{s.time:.3g} s ({min(s.times):.3g} – {max(s.times):.3g})" if np.isfinite(s.time) else "never"
-        process = "new" if s.process == COLD and s.contestant != "hybridsim" else s.process
+        process = "new" if s.process == COLD and s.program != "hybridsim" else s.process
         simulations = f"{s.simulations}" + (f" ({s.with_derivatives} with derivatives)" if s.with_derivatives else "")
         what = "" if s.task == previous else TASKS[s.task].description
         cells = (
             what,
-            f"{s.contestant}, {s.method}",
+            f"{s.program}, {s.method}",
             process,
             span,
             f"{s.seconds:.3g} s",
             f"{s.excess:.1e}",
             simulations,
         )
-        table.add_row(*cells, style="bold" if s.contestant == "hybridsim" else None)
+        table.add_row(*cells, style="bold" if s.program == "hybridsim" else None)
         previous = s.task
     console.print(table)
     for task, error in record.agreement.items():
@@ -159,15 +159,15 @@ def show(record: Record) -> None:
             f"{TASKS[task].description}: initial residuals of the simulators differ by {error:.1e} of the largest"
         )
     show_targets(record.targets)
-    for contestant, message in record.failed.items():
-        console.print(f"{contestant}: {message}", style="yellow", markup=False)
+    for program, message in record.failed.items():
+        console.print(f"{program}: {message}", style="yellow", markup=False)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="one round of the first task")
-    names = ", ".join(CONTESTANTS)
-    parser.add_argument("--only", nargs="+", choices=list(CONTESTANTS), metavar="CONTESTANT", help=f"of: {names}")
+    names = ", ".join(PROGRAMS)
+    parser.add_argument("--only", nargs="+", choices=list(PROGRAMS), metavar="PROGRAM", help=f"of: {names}")
     parser.add_argument("--tasks", nargs="+", choices=list(TASKS), metavar="TASK", help=f"of: {', '.join(TASKS)}")
     parser.add_argument(
         "--rounds", type=int, default=3, help="number of rounds, over which medians are taken (%(default)s)"
@@ -181,9 +181,9 @@ def main() -> None:
             record.agreement[task] = agreement(task)
         for _ in range(1 if arguments.quick else arguments.rounds):
             for task in tasks:
-                for contestant in arguments.only or CONTESTANTS:
-                    if contestant not in record.failed:
-                        measure(record, contestant, task)
+                for program in arguments.only or PROGRAMS:
+                    if program not in record.failed:
+                        measure(record, program, task)
     except MissingData as error:
         raise SystemExit(str(error)) from None
     except KeyboardInterrupt:

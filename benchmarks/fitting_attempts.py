@@ -1,4 +1,4 @@
-"""An attempt at a fit: its cost over time; and the command line of contestants."""
+"""An attempt at a fit: its cost over time; and the command line of all programs."""
 
 import argparse
 import contextlib
@@ -23,7 +23,7 @@ RUNNING, DISK, COLD = "running", "kernels on disk", "cold"
 class Attempt:
     """One fit and its cost over time."""
 
-    contestant: str
+    program: str
     version: str
     task: str
     method: str
@@ -59,10 +59,10 @@ class FitLog:
         if not self.trace or cost < self.trace[-1][1]:
             self.trace.append((time.time() - self.since, float(cost)))
 
-    def finish(self, contestant: str, version: str, task: str, method: str, process: str, parameters) -> Attempt:
+    def finish(self, program: str, version: str, task: str, method: str, process: str, parameters) -> Attempt:
         """The attempt, after the end of the fit."""
         return Attempt(
-            contestant,
+            program,
             version,
             task,
             method,
@@ -88,7 +88,7 @@ def command_line(doc: str, module: str, attempts: AttemptsFunction) -> None:
     """Run attempts and print them: as text, or one line of JSON each.
 
     Args:
-        doc: description of the contestant.
+        doc: description of the program.
         module: module name for the example in `--help`.
         attempts: runs the attempts.
     """
@@ -104,7 +104,7 @@ def command_line(doc: str, module: str, attempts: AttemptsFunction) -> None:
     results = attempts(arguments.task, arguments.new)
     while True:
         try:
-            with contextlib.redirect_stdout(sys.stderr):  # optimisers print to stdout
+            with contextlib.redirect_stdout(sys.stderr):  # optimizers print to stdout
                 attempt = next(results, None)
         except MissingData as error:
             exit_missing(str(error))
@@ -118,4 +118,4 @@ def line(a: Attempt) -> str:
     simulations = f"{a.simulations} simulations" + (
         f", {a.with_derivatives} with derivatives" if a.with_derivatives else ""
     )
-    return f"{a.contestant}, {a.method} ({a.process}): cost {a.cost:.10g} after {a.trace[-1][0]:.3f} s, {simulations}"
+    return f"{a.program}, {a.method} ({a.process}): cost {a.cost:.10g} after {a.trace[-1][0]:.3f} s, {simulations}"

@@ -1,4 +1,4 @@
-"""The common problem of all contestants: windows of a real double pendulum, free parameters and initial states.
+"""The common problem of all programs: windows of a real double pendulum, free parameters and initial states.
 
 The recordings are of a laboratory double pendulum: absolute angles of both links at 1 kHz, with published parameters.
 They are not in the repository; the environment variable HYBRIDSIM_DATA names their folder. This module is independent

@@ -1,4 +1,4 @@
-"""Targets of the fitting benchmark: times of all contestants to the same cost, and whether the targets are met."""
+"""Targets of the fitting benchmark: times of all programs to the same cost, and whether the targets are met."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ import numpy as np
 
 from benchmarks.fitting_attempts import COLD, DISK, RUNNING, Attempt
 from benchmarks.fitting_problem import TASKS
-from benchmarks.ours_fitting import CONTESTANT as OURS
+from benchmarks.ours_fitting import PROGRAM as OURS
 from benchmarks.targets import TargetChecks
 
 TOLERANCE = 1e-6
@@ -16,16 +16,16 @@ TOLERANCE = 1e-6
 
 @dataclass(frozen=True)
 class Standing:
-    """Results of one method of a contestant over all attempts."""
+    """Results of one method of a program over all attempts."""
 
-    contestant: str
+    program: str
     method: str
     task: str
     process: str
     times: tuple[float, ...]
     """Times until the cost equalled the lowest cost [s]; infinity if it never did."""
     excess: float
-    """Relative excess of the highest final cost over the lowest cost of all contestants."""
+    """Relative excess of the highest final cost over the lowest cost of all programs."""
     seconds: float
     """Median time until the solver stopped [s]."""
     simulations: int
@@ -38,7 +38,7 @@ class Standing:
 
 
 def lowest_cost(attempts: Sequence[Attempt], task: str) -> float:
-    """Lowest cost of all contestants."""
+    """Lowest cost of all programs."""
     return min((a.cost for a in attempts if a.task == task), default=np.inf)
 
 
@@ -51,7 +51,7 @@ def standings(attempts: Sequence[Attempt]) -> list[Standing]:
     """Standings of all methods, in the order of tasks and attempts."""
     groups: dict[tuple, list[Attempt]] = {}
     for a in sorted(attempts, key=lambda a: list(TASKS).index(a.task)):
-        groups.setdefault((a.contestant, a.method, a.task, a.process), []).append(a)
+        groups.setdefault((a.program, a.method, a.task, a.process), []).append(a)
     results = []
     for key, group in groups.items():
         best = lowest_cost(attempts, key[2])
@@ -81,8 +81,8 @@ def evaluate(attempts: Sequence[Attempt]) -> list[dict]:
         add(f"{name}: faster than the faster peer, cold, everything in new processes", cold, 3.0)
         checks.report(f"{name}: faster than the faster peer, new process with kernels on disk", disk)
         checks.report(f"{name}: faster than the faster peer, cold, without imports of the peers", without_imports)
-        ours = [s.excess for s in results if (s.contestant, s.task) == (OURS, task)]
-        others = any(s.contestant != OURS and s.task == task for s in results)
+        ours = [s.excess for s in results if (s.program, s.task) == (OURS, task)]
+        others = any(s.program != OURS and s.task == task for s in results)
         checks.below(f"{name}: excess over the lowest cost", max(ours) if ours and others else None, TOLERANCE, "")
     return checks.results
 
@@ -94,9 +94,9 @@ def _without_bound(checks: TargetChecks):
 
 def _ratio(results: Sequence[Standing], task: str, ours: str, theirs: str) -> float | None:
     """Time of the fastest method of any peer divided by hybridsim's; peers have one kind of new process."""
-    mine = [s.time for s in results if (s.contestant, s.task, s.process) == (OURS, task, ours)]
+    mine = [s.time for s in results if (s.program, s.task, s.process) == (OURS, task, ours)]
     of_peers = COLD if theirs == DISK else theirs
-    other = [s.time for s in results if s.contestant != OURS and (s.task, s.process) == (task, of_peers)]
+    other = [s.time for s in results if s.program != OURS and (s.task, s.process) == (task, of_peers)]
     if not mine or not other or not np.isfinite(min(other)):
         return None
     return min(other) / min(mine)

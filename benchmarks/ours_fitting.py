@@ -12,7 +12,7 @@ from benchmarks.fitting_attempts import COLD, DISK, RUNNING, Attempt, FitLog, co
 from benchmarks.fitting_problem import INTEGRATOR, NOISE, PendulumProblem, load
 from benchmarks.measure import require
 
-CONTESTANT = "hybridsim"
+PROGRAM = "hybridsim"
 METHOD = "Levenberg–Marquardt"
 CHANNELS = {"phi1": "joint.q[joint0]", "phi2": "joint.q[joint0] + joint.q[joint1]"}
 TIMES = 3
@@ -97,7 +97,7 @@ def run_fit(task: str, ours, stage, process: str, since: float | None = None) ->
     finally:
         del simulator.readings, simulator.derivatives
     version = require("hybridsim", "jax", "llvmlite")
-    return log.finish(CONTESTANT, version, task, METHOD, process, ours.space.values(result.theta).values())
+    return log.finish(PROGRAM, version, task, METHOD, process, ours.space.values(result.theta).values())
 
 
 def attempts(task: str, new: float | None) -> Iterator[Attempt]:

@@ -75,7 +75,7 @@ def show(rows: Sequence[Row], failed: dict[str, str], targets: Sequence[dict]) -
     table = Table(title="time per step and trajectory, or per call; ratio to hybridsim's native code")
     for column in ("what", "who"):
         table.add_column(column)
-    for column in ("time", "ratio", "compile"):
+    for column in ("time", "ratio", "compile time"):
         table.add_column(column, justify="right")
     for (workload, what, batch), members, ours in groups(rows):
         title = f"{TITLES.get(workload, workload.replace('W4-', 'chain of '))}, {what} ×{batch}"

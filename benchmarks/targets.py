@@ -74,8 +74,8 @@ def _double_pendulum(checks: TargetChecks) -> None:
             ratio = checks.faster_than(peer, "W1", "gradient", batch)
             checks.at_least(f"{name} ×{batch}: faster than {peer}'s fastest mode", ratio, 100, 200)
     row = checks.ours("W1", "gradient")
-    checks.below(f"{name}: compile", row and row.compile_s, 1.5, "s")
-    checks.below(f"{name}: code from disk", row and row.cached_s, 0.2, "s")
+    checks.below(f"{name}: compile time", row and row.compile_s, 1.5, "s")
+    checks.below(f"{name}: loading the kernel from disk", row and row.cached_s, 0.2, "s")
     for method, bound in (("nothing on disk", 1.5), ("code on disk", 0.2)):
         row = fastest(checks.rows, NATIVE, "W1", "first gradient", method=method)
         checks.below(f"{name}: first call of jit(grad) in a process, {method}", row and row.seconds, bound, "s")
@@ -87,7 +87,7 @@ def _five_links(checks: TargetChecks) -> None:
     checks.below(f"{name} ×1024, per step", row and row.per_step_ns, 150, "ns")
     checks.at_least(f"{name} ×1024: faster than {CASADI}", checks.faster_than(CASADI, "W2", "gradient", 1024), 5)
     checks.report(f"{name} ×1024: faster than {BY_HAND}", checks.faster_than(BY_HAND, "W2", "gradient", 1024))
-    checks.below(f"{name}: compile", row and row.compile_s, 3, "s")
+    checks.below(f"{name}: compile time", row and row.compile_s, 3, "s")
 
 
 def _quadruped(checks: TargetChecks) -> None:
@@ -96,7 +96,7 @@ def _quadruped(checks: TargetChecks) -> None:
     checks.below("quadruped, gradient, per step", reverse and 1e-3 * reverse.per_step_ns, 6, "µs")
     ratio = checks.faster_than("Pinocchio", "W3", "value")
     checks.at_least("quadruped, forward dynamics: faster than Pinocchio's ABA", ratio, 2)
-    checks.below("quadruped, gradient: compile", reverse and reverse.compile_s, 10, "s")
+    checks.below("quadruped, gradient: compile time", reverse and reverse.compile_s, 10, "s")
     checks.report(f"quadruped, gradient: faster than {CASADI}", checks.faster_than(CASADI, "W3", "gradient"))
     checks.report(f"quadruped, gradient: faster than {BY_HAND}", checks.faster_than(BY_HAND, "W3", "gradient"))
 

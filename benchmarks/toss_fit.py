@@ -2,7 +2,7 @@
 
 Tumbling cubes are chaotic: the loss is rough and has many minima, so a single local search is unreliable. Every variant
 of a simulator is evaluated at the same number of samples, evenly spread on logarithmic scales; the best samples of all
-variants initialise the same number of Nelder–Mead searches for every simulator.
+variants initialize the same number of Nelder–Mead searches for every simulator.
 """
 
 import time
@@ -74,7 +74,7 @@ class Loss:
         return low + (high - low) * qmc.Sobol(len(low), seed=0).random(count)
 
     def minimize(self, initial: np.ndarray, evaluations: int) -> tuple[float, np.ndarray]:
-        """Minimise by Nelder–Mead; returns the loss and its argument."""
+        """Minimize by Nelder–Mead; returns the loss and its argument."""
         simplex = np.vstack([initial, initial + FIRST_STEP * np.eye(len(initial))])
         options = {"maxfev": evaluations, "initial_simplex": simplex, "xatol": 1e-3, "fatol": 1e-4}
         solution = minimize(self, initial, method="Nelder-Mead", options=options)

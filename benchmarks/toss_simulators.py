@@ -55,7 +55,7 @@ class Variant:
 
 def cube(tosses: Tosses, dt: float) -> Model:
     """The cube above the table."""
-    builder = ModelBuilder("cube", timestep=dt).without_actuators()
+    builder = ModelBuilder("cube", timestep=dt).declare_unactuated()
     builder.add_body("cube", joint="root", kind="free", mass=tosses.mass, inertia=(tosses.inertia,) * 3)
     builder.add_geom("cube", "box", (tosses.half_width,) * 3)
     builder.add_geom("world", "plane", (), name="table", at=(0.0, 0.0, TABLE_HEIGHT))

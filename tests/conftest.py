@@ -45,7 +45,7 @@ def _fast_compile_flags(*, only_default_tests: bool) -> str:
     flags = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
     if only_default_tests and version("jaxlib").startswith("0.10."):
         # Reduces the compile time of large programs by three quarters; later versions reject the flag. Not for slow
-        # tests: without optimisation as well, XLA returns NaN for the implicit derivative of a friction cone.
+        # tests: without optimization as well, XLA returns NaN for the implicit derivative of a friction cone.
         flags += " --xla_cpu_use_fusion_emitters=false"
     return flags
 

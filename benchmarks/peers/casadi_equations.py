@@ -80,7 +80,7 @@ class Hinge:
 
 
 class Free:
-    """Attitude of a free body, from an unnormalised quaternion (w, x, y, z)."""
+    """Attitude of a free body, from an unnormalized quaternion (w, x, y, z)."""
 
     def __init__(self, w, x, y, z):
         t = 2 / (w * w + x * x + y * y + z * z)
@@ -141,7 +141,7 @@ class Mechanism:
             out.append((moment, scale(body.mass, add(a, times(G, body.centre)))))
         return out
 
-    def factorise(self) -> list[tuple]:
+    def factorize(self) -> list[tuple]:
         """Factors of the mass matrix for `solve`: (U/d, 1/d) of a hinge, inverse blocks of a free body.
 
         Articulated inertias are accumulated from the leaves to the root: moment = I α + H a, force = Hᵀ α + M a. For a
@@ -184,7 +184,7 @@ class Mechanism:
         return [[I[min(a, b)][max(a, b)] for b in range(3)] for a in range(3)], shifted, M
 
     def solve(self, factors: list[tuple], forces: list[tuple[Vector, Vector]] | None, tau: Sequence) -> list:
-        """M⁻¹ (τ − b), where b are the generalised forces of `forces` (as from `forces`; None: zero)."""
+        """M⁻¹ (τ − b), where b are the generalized forces of `forces` (as from `forces`; None: zero)."""
         zero = [0, 0, 0]
         if forces is None:
             total = [(zero, zero) for _ in self.bodies]

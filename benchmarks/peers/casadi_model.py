@@ -24,7 +24,7 @@ class Symbols:
         angles = ca.vertsplit(self.q[w.nq - hinges(w) :])
         sin_cos = iter([(ca.sin(x), ca.cos(x)) for x in angles])
         m = mechanism(w, self.q, self.p, sin_cos)
-        return ca.vertcat(*m.solve(m.factorise(), m.forces(ca.vertsplit(self.qd), None), ca.vertsplit(tau)))
+        return ca.vertcat(*m.solve(m.factorize(), m.forces(ca.vertsplit(self.qd), None), ca.vertsplit(tau)))
 
     def step(self):
         """New coordinates and velocities."""

@@ -1,4 +1,4 @@
-"""CasADi's code generator with everything else optimised by hand, to estimate what the machine allows.
+"""CasADi's code generator with everything else optimized by hand, to estimate what the machine allows.
 
 Unlike in casadi_plain.py, the derivative is derived by hand, results of the forward sweep are stored for the reverse
 one (casadi_tuned_functions.py), several compiler flags are tried and the fastest is reported, and batches are also run
@@ -44,7 +44,7 @@ PEER = "CasADi C by hand"
 COMPILER = ("g++", "-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden", "-w")
 """No -ffast-math. The two -fno flags do not change results: they omit errno and floating-point exceptions."""
 SCALAR = "-fno-tree-slp-vectorize"
-"""No superword vectorisation within a trajectory, which rarely pays off in short functions."""
+"""No superword vectorization within a trajectory, which rarely pays off in short functions."""
 NOT_INLINED = "-fno-inline-functions-called-once"
 """Long functions are not inlined: their tests for requested outputs then split the code into suitable blocks."""
 

@@ -23,7 +23,7 @@ class Symbols:
         self.p = ca.SX.sym("p", len(w.parameters))
         sin_cos = zip(ca.vertsplit(self.s), ca.vertsplit(self.c), strict=True)
         self.mechanism = mechanism(w, self.q, self.p, sin_cos)
-        self.factors = self.mechanism.factorise()
+        self.factors = self.mechanism.factorize()
         entries: dict[int, ca.SX] = {}
         _look_up(self.factors, entries)
         self.saved = ca.vertcat(*entries.values())

@@ -51,9 +51,9 @@ def measure(
         if batch == 1:
             arguments = tuple(a[0] for a in arguments)
         functions = {
-            "": _loss(simulator, steps, rematerialise=False),
-            "forward mode": jax.jacfwd(_loss(simulator, steps, rematerialise=False)),
-            "reverse mode": jax.grad(_loss(simulator, steps, rematerialise=True)),
+            "": _loss(simulator, steps, rematerialize=False),
+            "forward mode": jax.jacfwd(_loss(simulator, steps, rematerialize=False)),
+            "reverse mode": jax.grad(_loss(simulator, steps, rematerialize=True)),
         }
         for mode in ("", *modes):
             run, compile_s = compile_function(functions[mode], arguments, batch)
@@ -80,8 +80,8 @@ def time_call(run: Callable, arguments: tuple) -> Timing:
     return best(lambda: jax.block_until_ready(run(*arguments)), clock="process", min_samples=2)
 
 
-def _loss(simulator: Simulator, steps: int, rematerialise: bool) -> Callable:
-    """(parameters, q0) → loss; with `rematerialise` the reverse sweep recomputes each step from its state."""
+def _loss(simulator: Simulator, steps: int, rematerialize: bool) -> Callable:
+    """(parameters, q0) → loss; with `rematerialize` the reverse sweep recomputes each step from its state."""
 
     def loss(parameters, q0):
         state, step = simulator(parameters, q0)
@@ -90,7 +90,7 @@ def _loss(simulator: Simulator, steps: int, rematerialise: bool) -> Callable:
             state, q = step(state)
             return state, jnp.sum(q**2)
 
-        _, terms = jax.lax.scan(jax.checkpoint(one) if rematerialise else one, state, None, length=steps)
+        _, terms = jax.lax.scan(jax.checkpoint(one) if rematerialize else one, state, None, length=steps)
         return jnp.sum(terms)
 
     return loss

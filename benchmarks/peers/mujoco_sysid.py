@@ -19,7 +19,7 @@ from mujoco import sysid  # noqa: E402  imported before timing starts, and after
 
 from benchmarks.peers import mujoco_pendulum  # noqa: E402
 
-CONTESTANT = "mujoco.sysid"
+PROGRAM = "mujoco.sysid"
 METHODS = {
     "as documented, its own optimizer": (False, {"optimizer": "mujoco", "xtol": 1e-4}),
     "windows together, its own optimizer": (True, {"optimizer": "mujoco", "xtol": 1e-4}),
@@ -145,7 +145,7 @@ def run_fit(task: str, method: str, process: str, since: float | None = None) ->
     residuals = toolbox.batched() if together else toolbox.as_documented()
     parameters, _ = sysid.optimize(toolbox.parameters(), residuals, verbose=False, **options)
     scale = scaled_values(problem.published.free())[3]
-    return log.finish(CONTESTANT, version, task, method, process, parameters.as_vector() * scale)
+    return log.finish(PROGRAM, version, task, method, process, parameters.as_vector() * scale)
 
 
 def attempts(task: str, new: float | None) -> Iterator[Attempt]:

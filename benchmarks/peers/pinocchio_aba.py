@@ -1,7 +1,7 @@
 """Pinocchio: forward dynamics (ABA) and its analytical derivatives, called from a C++ loop.
 
 The headers of the pip packages pin and cmeel-eigen are compiled with a small driver, without Python overhead and with
-all optimisations. Derivatives are the full Jacobians of the accelerations with respect to q, qd and τ, not with respect
+all optimizations. Derivatives are the full Jacobians of the accelerations with respect to q, qd and τ, not with respect
 to model parameters.
 """
 

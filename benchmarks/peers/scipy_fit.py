@@ -1,6 +1,6 @@
 """scipy's `least_squares` on MuJoCo rollouts, with finite differences of all parameters simulated in parallel.
 
-Optimised as far as possible: one call of MuJoCo's rollout simulates all windows for all columns of the Jacobian on all
+Optimized as far as possible: one call of MuJoCo's rollout simulates all windows for all columns of the Jacobian on all
 threads, models are not recompiled, and known residuals are reused. A free initial state affects only its own window, so
 four more columns give the derivatives of all of them. The Jacobian is dense: with a sparse one `least_squares` uses an
 iterative solver, which does not converge in ten times the time.
@@ -18,7 +18,7 @@ from benchmarks.measure import require
 require("scipy", "mujoco")
 from benchmarks.peers import mujoco_pendulum  # noqa: E402  imported before timing starts, and after the check
 
-CONTESTANT = "scipy"
+PROGRAM = "scipy"
 STEP = np.finfo(float).eps ** 0.5
 """Step of finite differences, as in scipy and MuJoCo."""
 
@@ -125,7 +125,7 @@ def run_fit(task: str, process: str, since: float | None = None) -> Attempt:
     solution = least_squares(
         objective.residuals, objective.start, objective.jacobian, bounds, method="trf", x_scale="jac"
     )
-    return log.finish(CONTESTANT, version, task, objective.method, process, objective.values(solution.x))
+    return log.finish(PROGRAM, version, task, objective.method, process, objective.values(solution.x))
 
 
 def attempts(task: str, new: float | None) -> Iterator[Attempt]:

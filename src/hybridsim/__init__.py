@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from hybridsim.contact.compliant.friction_laws import Coulomb as Coulomb
     from hybridsim.contact.compliant.friction_laws import Hollars as Hollars
     from hybridsim.contact.impulse.impulse_contact import ImpulseContact as ImpulseContact
-    from hybridsim.contact.impulse.stabilisation import ERP as ERP
-    from hybridsim.contact.impulse.stabilisation import Baumgarte as Baumgarte
-    from hybridsim.contact.impulse.stabilisation import RecoveryTime as RecoveryTime
+    from hybridsim.contact.impulse.stabilization import ERP as ERP
+    from hybridsim.contact.impulse.stabilization import Baumgarte as Baumgarte
+    from hybridsim.contact.impulse.stabilization import RecoveryTime as RecoveryTime
     from hybridsim.core.errors import HybridsimError as HybridsimError
     from hybridsim.core.errors import ModelError as ModelError
     from hybridsim.core.errors import ModelWarning as ModelWarning
@@ -110,9 +110,9 @@ _MODULES = {
     "RodDrag": "networks.drag",
     "ImpulseContact": "contact.impulse.impulse_contact",
     "CompliantContact": "contact.compliant.compliant_contact",
-    "RecoveryTime": "contact.impulse.stabilisation",
-    "ERP": "contact.impulse.stabilisation",
-    "Baumgarte": "contact.impulse.stabilisation",
+    "RecoveryTime": "contact.impulse.stabilization",
+    "ERP": "contact.impulse.stabilization",
+    "Baumgarte": "contact.impulse.stabilization",
     "Coulomb": "contact.compliant.friction_laws",
     "Andersson": "contact.compliant.friction_laws",
     "Hollars": "contact.compliant.friction_laws",

@@ -16,8 +16,8 @@ ROOT = Path(__file__).parents[2]
 CONSTANTS = [0.09, 0.14, 0.11, 0.12, 0.17, 4e-4, 1.3e-3, 2e-4, 1e-5, 9.81]
 
 
-def attempt(contestant, trace, process=RUNNING, task="fixed", method="some"):
-    return Attempt(contestant, "1.0", task, method, process, trace, trace[-1][0] + 1.0, 10, 0, [0.0])
+def attempt(program, trace, process=RUNNING, task="fixed", method="some"):
+    return Attempt(program, "1.0", task, method, process, trace, trace[-1][0] + 1.0, 10, 0, [0.0])
 
 
 ATTEMPTS = [
@@ -37,7 +37,7 @@ def test_time_is_that_until_the_lowest_cost_is_reached():
     assert lowest_cost(ATTEMPTS, "fixed") == 50.0
     assert time_to_cost(ATTEMPTS[0], 50.0) == 0.04  # 2e-7 above
     assert time_to_cost(ATTEMPTS[7], 50.0) == np.inf
-    assert [s.time for s in standings(ATTEMPTS) if (s.contestant, s.process) == ("hybridsim", RUNNING)] == [0.05]
+    assert [s.time for s in standings(ATTEMPTS) if (s.program, s.process) == ("hybridsim", RUNNING)] == [0.05]
 
 
 def test_targets_compare_with_the_faster_peer():
@@ -59,7 +59,7 @@ def test_a_worse_optimum_misses_the_target():
 
 
 def test_targets_are_not_evaluated_without_peers():
-    ours = [a for a in ATTEMPTS if a.contestant == "hybridsim"]
+    ours = [a for a in ATTEMPTS if a.program == "hybridsim"]
     assert {t["met"] for t in evaluate(ours)} == {None} == {t["met"] for t in evaluate([])}
 
 

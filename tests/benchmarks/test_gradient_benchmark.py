@@ -42,7 +42,7 @@ def test_targets_compare_the_fastest_mode_of_a_peer_with_our_reverse_sweep():
     assert casadi["measured"] == pytest.approx(1.5) and casadi["met"] is True
     mjx = results["double pendulum, gradient ×1: faster than MJX's fastest mode"]
     assert mjx["measured"] == pytest.approx(90.0) and mjx["met"] is False
-    assert results["double pendulum, gradient: code from disk"]["met"] is False
+    assert results["double pendulum, gradient: loading the kernel from disk"]["met"] is False
     assert results["double pendulum, gradient ×1024: faster than CasADi C"]["met"] is None
     assert {t["met"] for t in targets.evaluate([])} == {None}
 

@@ -145,7 +145,7 @@ def test_names_order_and_bodies():
     assert candidates.names == (*several, "foot|ball", "foot|floor", "ball|floor")
     assert candidates.nc == 9 and candidates.pair_indices == (0, 0, 0, 0, 1, 1, 2, 3, 4)
     assert candidates.bodies == ((0, -1),) * 4 + ((1, -1),) * 2 + ((2, 3), (2, -1), (3, -1))
-    assert [("|".join(kinds), members) for kinds, members in candidates.shape_groups] == [
+    assert [("|".join(kinds), members) for kinds, members in candidates.pair_groups] == [
         ("box|plane", (0,)),
         ("capsule|plane", (1,)),
         ("sphere|sphere", (2,)),
@@ -204,7 +204,7 @@ def test_shapes_need_their_data(shape, other, what):
 def test_one_contact_per_point():
     candidates = find_candidates(_shape_pair("points", data=np.zeros((7, 3))).build())
     assert candidates.nc == 7 and candidates.names[-1] == "shape|other.6"
-    assert candidates.pairs[0].data_shapes == ((7, 3), ())
+    assert candidates.pairs[0].data_sizes == ((7, 3), ())
     assert candidates.infos[0].shape is Shape.POINTS
 
 

@@ -149,7 +149,7 @@ def test_a_pushed_block_stops_after_its_braking_distance(contact):
 @EACH
 def test_a_block_slides_over_the_seam_of_two_flush_boxes(contact):
     """It penetrates by micrometres, but does not hit the side face of the second box."""
-    scene, half, speed, friction = ModelBuilder("tiles").without_actuators(), 0.05, 1.0, 0.1
+    scene, half, speed, friction = ModelBuilder("tiles").declare_unactuated(), 0.05, 1.0, 0.1
     scene.add_body("block", kind="free", mass=1.0, inertia=solid_inertia("box", (half,) * 3, 1.0))
     scene.add_geom("block", "box", (half,) * 3, friction=friction)
     for x in (-0.5, 0.5):

@@ -53,20 +53,20 @@ def body_and_obstacle(
     **other_options,
 ) -> Model:
     """A free body and a shape fixed in the world."""
-    scene = ModelBuilder("body and world").without_actuators().add_body("body", kind="free", mass=1.0, inertia=INERTIA)
+    scene = ModelBuilder("body and world").declare_unactuated().add_body("body", kind="free", mass=1.0, inertia=INERTIA)
     return scene.add_geom("body", shape, size, **options).add_geom("world", other, other_size, **other_options).build()
 
 
 def outlines_and_tip() -> Model:
     """Both kinds of outlines, moving in a plane; a corner of the concave one is at the initial position of the tip."""
-    scene = ModelBuilder("pushing").without_actuators().add_body("body", kind="planar", mass=1.0, inertia=INERTIA)
+    scene = ModelBuilder("pushing").declare_unactuated().add_body("body", kind="planar", mass=1.0, inertia=INERTIA)
     scene.add_geom("body", "polygon", (0.0, 0.0, 0.1), data=ARROW - ARROW[4])
     scene.add_geom("body", "ellipse", (0.1, 0.2, 0.1))
     return scene.add_geom("world", "cylinder", (0.05, 0.1)).build()
 
 
 def two_boxes() -> Model:
-    scene = ModelBuilder("boxes").without_actuators()
+    scene = ModelBuilder("boxes").declare_unactuated()
     for k, size in enumerate([(0.1, 0.1, 0.1), (0.1, 0.2, 0.1)]):
         scene.add_body(f"box{k}", kind="free", mass=1.0, inertia=solid_inertia("box", size, 1.0))
         scene.add_geom(f"box{k}", "box", size)
@@ -209,7 +209,7 @@ def test_steps_and_gradients_of_random_states_are_finite(scene, contact):
 
 
 def test_every_routine_has_a_scene():
-    assert {kinds for make in SCENES.values() for kinds, _ in find_candidates(make()).shape_groups} == set(ROUTINES)
+    assert {kinds for make in SCENES.values() for kinds, _ in find_candidates(make()).pair_groups} == set(ROUTINES)
 
 
 @pytest.mark.slow

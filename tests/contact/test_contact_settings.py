@@ -10,7 +10,7 @@ import hybridsim
 from hybridsim.contact.compliant.compliant_contact import CompliantContact
 from hybridsim.contact.compliant.friction_laws import Andersson, Brown, Coulomb, Hollars
 from hybridsim.contact.impulse.impulse_contact import ImpulseContact
-from hybridsim.contact.impulse.stabilisation import ERP, Baumgarte, RecoveryTime
+from hybridsim.contact.impulse.stabilization import ERP, Baumgarte, RecoveryTime
 from hybridsim.core.errors import ModelError, ModelWarning
 from hybridsim.io.load import load_model
 from hybridsim.model.builder import ModelBuilder
@@ -45,7 +45,7 @@ def test_an_arm_does_not_collide_with_its_base(tmp_path):
 
 
 def test_with_floor_adds_a_floor():
-    ball = ModelBuilder("ball").without_actuators()
+    ball = ModelBuilder("ball").declare_unactuated()
     ball.add_body("ball", joint="root", kind="free", mass=1.0, inertia=(0.01, 0.01, 0.01), home=(0, 0, 1, 1, 0, 0, 0))
     ball.add_geom("ball", "sphere", (0.1,), name="ball", group=4, mask=4)
     model = with_floor(ball.build(), 0.5, friction=0.3, restitution=0.2)
@@ -60,17 +60,17 @@ def test_with_floor_adds_a_floor():
 
 
 @pytest.mark.parametrize("dt", [1e-3, 1e-2])
-@pytest.mark.parametrize("stabilisation", [ERP(), Baumgarte()], ids=["erp", "baumgarte"])
-def test_default_stabilisations_are_stable_at_every_time_step(stabilisation, dt):
+@pytest.mark.parametrize("stabilization", [ERP(), Baumgarte()], ids=["erp", "baumgarte"])
+def test_default_stabilizations_are_stable_at_every_time_step(stabilization, dt):
     model = body_on_plane("box", (0.05, 0.05, 0.05), height=0.1)
-    sim = Simulator(model, contact=ImpulseContact(stabilisation=stabilisation), dt=dt)
+    sim = Simulator(model, contact=ImpulseContact(stabilization=stabilization), dt=dt)
     trajectory = simulate(sim, steps=round(1.0 / dt))
     assert trajectory.q[:, 2].max() < 0.1501 and trajectory.q[-1, 2] == pytest.approx(0.05, abs=2e-3)
 
 
 @pytest.mark.parametrize("backend", ["native", "xla"])
 def test_joint_limits_need_no_shapes(backend):
-    arm = ModelBuilder("arm").without_actuators()
+    arm = ModelBuilder("arm").declare_unactuated()
     arm.add_body(
         "link", joint="hinge", axis=(0, 1, 0), mass=1.0, com=(0.2, 0, 0), inertia=(0.01, 0.01, 0.01), upper=0.3
     )
@@ -82,7 +82,7 @@ def test_default_compliance_depends_only_on_the_mechanisms_in_contact():
     """A heavy body without contact has no effect."""
 
     def contact(other: float):
-        scene = ModelBuilder("two").without_actuators()
+        scene = ModelBuilder("two").declare_unactuated()
         for name, mass, x in (("block", 1.0, 0.0), ("other", other, 3.0)):
             home = (x, 0, 0.1, 1, 0, 0, 0)
             scene.add_body(name, joint=f"{name}_root", kind="free", mass=mass, inertia=(0.01, 0.01, 0.01), home=home)
@@ -97,7 +97,7 @@ def test_default_compliance_depends_only_on_the_mechanisms_in_contact():
 
 def test_initial_overlaps_are_reported():
     """Within a tree when the simulator is built, between trees when `initial_state` uses the home configuration."""
-    scene = ModelBuilder("arm").without_actuators()
+    scene = ModelBuilder("arm").declare_unactuated()
     scene.add_body("base", joint="root", kind="free", mass=1.0, inertia=(0.1, 0.1, 0.1), home=(0, 0, 0.1, 1, 0, 0, 0))
     scene.add_geom("base", "box", (0.1, 0.1, 0.1), name="base")
     scene.add_body("hip", parent="base", joint="hip", axis=(1, 0, 0), at=(0.1, 0, 0), mass=0.1, inertia=(0.01,) * 3)
@@ -119,7 +119,7 @@ def test_initial_overlaps_are_reported():
 
 
 def test_warnings_are_shown_at_the_users_line():
-    ball = ModelBuilder("ball").without_actuators()
+    ball = ModelBuilder("ball").declare_unactuated()
     ball.add_body("ball", kind="free", mass=1.0, inertia=(0.01, 0.01, 0.01)).add_geom("ball", "sphere", (0.1,))
     ball.add_geom("world", "ellipsoid", (0.1, 0.1, 0.2))
     with pytest.warns(ModelWarning) as caught:
@@ -181,7 +181,7 @@ INVALID = {
     "infinite by name": (lambda: ImpulseContact(friction={"*": np.inf}), "finite and nonnegative"),
     "not a number by name": (lambda: CompliantContact(stiffness={"*": np.nan}), "finite and nonnegative"),
     "restitution above 1": (lambda: ImpulseContact(restitution=5.0), "between 0 and 1"),
-    "erp above 1": (lambda: ImpulseContact(stabilisation=ERP(3.0)), "between 0 and 1"),
+    "erp above 1": (lambda: ImpulseContact(stabilization=ERP(3.0)), "between 0 and 1"),
     "no exponent": (lambda: CompliantContact(exponent=0.0), "exponent must be positive"),
     "reach": (lambda: ImpulseContact(reach=float("nan")), "must be nonnegative"),
 }

@@ -36,7 +36,7 @@ BOTH = pytest.mark.parametrize("kind", CONTACTS)
 
 @pytest.fixture(scope="module")
 def dumbbell():
-    robot = ModelBuilder("dumb-bell").without_actuators()
+    robot = ModelBuilder("dumb-bell").declare_unactuated()
     robot.add_body(
         "bar", joint="root", kind="free", mass=MASS, com=(0.1, 0, 0), inertia=(0.01, 0.04, 0.04),
         home=(0, 0, RADIUS, 1, 0, 0, 0),
@@ -151,7 +151,7 @@ def test_a_graft_has_no_effect_on_open_contacts(dumbbell, kind, quantity, change
 
 def test_gap_of_absent_points_is_the_sum_of_bounding_radii():
     """Two boxes in edge contact, with one of four points; a graft cannot close the others."""
-    scene = ModelBuilder("boxes").without_actuators()
+    scene = ModelBuilder("boxes").declare_unactuated()
     for k, quaternion in enumerate(((1.0, 0.0, 0.0, 0.0), (0.9, 0.3, 0.2, 0.1))):
         home = (0, 0, 0.05 + 0.14 * k, *(np.array(quaternion) / np.linalg.norm(quaternion)))
         scene.add_body(f"box{k}", joint=f"root{k}", kind="free", mass=1.0, inertia=(0.01,) * 3, home=home)

@@ -8,7 +8,7 @@ import pytest
 from hybridsim.contact.candidates import find_candidates
 from hybridsim.contact.compliant.compliant_contact import CompliantContact
 from hybridsim.contact.impulse.impulse_contact import ImpulseContact
-from hybridsim.contact.impulse.stabilisation import RecoveryTime
+from hybridsim.contact.impulse.stabilization import RecoveryTime
 from hybridsim.contact.pair_parameters import candidate_friction, pair_values
 from hybridsim.core.errors import ModelError
 from hybridsim.io.hulls import with_hulls
@@ -23,7 +23,7 @@ STEPS, DT, SPEED = 200, 1e-3, 2.0
 
 
 def two_balls() -> ModelBuilder:
-    scene = ModelBuilder("balls").without_actuators()
+    scene = ModelBuilder("balls").declare_unactuated()
     for k, x in enumerate((0.0, 1.0)):
         home = (x, 0, 0.1, 1, 0, 0, 0)
         scene.add_body(f"body{k}", joint=f"root{k}", kind="free", mass=1.0, inertia=(0.1, 0.1, 0.1), home=home)
@@ -33,7 +33,7 @@ def two_balls() -> ModelBuilder:
 
 def sliding_block(friction: float = 0.2) -> Model:
     """A block that slides along x on rails, with less pair friction than that of the surfaces."""
-    scene = ModelBuilder("block").without_actuators()
+    scene = ModelBuilder("block").declare_unactuated()
     scene.add_body("z", joint="z", kind="prismatic", axis=(0, 0, 1), at=(0, 0, 0.1))
     scene.add_body("block", parent="z", joint="x", kind="prismatic", axis=(1, 0, 0), mass=1.0, inertia=(1, 1, 1))
     scene.add_geom("block", "sphere", (0.1,), name="ball", friction=0.6)
@@ -66,7 +66,9 @@ def test_specified_friction_overrides_a_default():
     """The larger one counts only if both are specified."""
 
     def floor_friction(friction: float | None = None, ball_friction: float | None = None, priority: int = 0) -> float:
-        ball = ModelBuilder("ball").without_actuators().add_body("ball", kind="free", mass=1.0, inertia=(0.1, 0.1, 0.1))
+        ball = (
+            ModelBuilder("ball").declare_unactuated().add_body("ball", kind="free", mass=1.0, inertia=(0.1, 0.1, 0.1))
+        )
         settings = {} if ball_friction is None else {"friction": ball_friction}
         ball.add_geom("ball", "sphere", (0.1,), name="ball", priority=priority, **settings)
         return friction_by_pair(with_floor(ball.build(), friction=friction))["ball|floor"]
@@ -103,7 +105,7 @@ SOME = {"ball1|floor": 0.25}
         (ImpulseContact(friction=SOME), lambda c: c.friction, [0.7, 0.5, 0.25]),
         (ImpulseContact(restitution=SOME), lambda c: c.restitution, [0.1, 0.4, 0.25]),
         (ImpulseContact(softness=SOME), lambda c: c.softness, [0.2, 0.3, 0.25]),
-        (ImpulseContact(stabilisation=RecoveryTime(SOME)), lambda c: c.stabilisation.recovery_time, [0.02, 0.04, 0.25]),
+        (ImpulseContact(stabilization=RecoveryTime(SOME)), lambda c: c.stabilization.recovery_time, [0.02, 0.04, 0.25]),
         (CompliantContact(friction=SOME), lambda c: c.friction, [0.7, 0.5, 0.25]),
     ],
     ids=["friction", "restitution", "softness", "recovery time", "compliant friction"],
@@ -153,7 +155,7 @@ def test_surface_compliances_are_in_series():
 @pytest.mark.parametrize("backend", ["native", pytest.param("xla", marks=pytest.mark.slow)])
 def test_stiffness_of_a_surface_is_a_parameter_with_a_gradient(backend):
     """The equilibrium depth of a ball follows from its stiffness, with the derivative −depth/stiffness."""
-    scene = ModelBuilder("ball").without_actuators()
+    scene = ModelBuilder("ball").declare_unactuated()
     scene.add_body("ball", joint="z", kind="prismatic", axis=(0, 0, 1), mass=1.0, inertia=(1, 1, 1))
     scene.add_geom("ball", "sphere", (0.1,), name="ball", stiffness=2e4, damping=200.0)
     scene.add_geom("world", "plane", (), name="floor", at=(0, 0, -0.1))

@@ -56,7 +56,7 @@ def test_reach_does_not_change_values(kind):
     Its name is unique: native code for a mechanism that other tests simulate with more parameters takes these as inputs
     instead of constants, and then rounds differently, whatever the reach.
     """
-    scene = ModelBuilder("thrown box").without_actuators()
+    scene = ModelBuilder("thrown box").declare_unactuated()
     scene.add_body(
         "thrown",
         kind="free",

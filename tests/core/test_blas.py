@@ -2,7 +2,7 @@
 
 from threadpoolctl import threadpool_info
 
-from hybridsim.core.blas import one_blas_thread
+from hybridsim.core.blas import limit_blas_to_one_thread
 
 
 def threads() -> set[int]:
@@ -11,6 +11,6 @@ def threads() -> set[int]:
 
 def test_one_blas_thread_within_the_context():
     before = threads()
-    with one_blas_thread():
+    with limit_blas_to_one_thread():
         assert threads() == {1}
     assert threads() == before

@@ -11,8 +11,8 @@ from hybridsim.core.numerics import (
     one_minus_cos_over_square,
     safe_divide,
     safe_norm,
-    sinc,
-    symmetric_solve_3,
+    sinc_of_square,
+    solve_symmetric_3,
 )
 from hybridsim.spatial.rotation import skew
 
@@ -37,7 +37,7 @@ def test_trigonometric_quotients(x):
     a = mp.sqrt(mpf(x))
     exact_sinc = mp.sin(a) / a if x else mpf(1)
     exact_one_minus_cos = (1 - mp.cos(a)) / a**2 if x else mpf(1) / 2
-    assert abs(float(sinc(jnp.asarray(x))) - float(exact_sinc)) < 3e-16
+    assert abs(float(sinc_of_square(jnp.asarray(x))) - float(exact_sinc)) < 3e-16
     assert abs(float(one_minus_cos_over_square(jnp.asarray(x))) - float(exact_one_minus_cos)) < 3e-16
 
 
@@ -53,6 +53,6 @@ def test_small_solve_and_cross_product():
     rng = np.random.default_rng(1)
     A = rng.normal(size=(3, 3))
     A, b = A @ A.T + np.eye(3), rng.normal(size=(3, 4))
-    np.testing.assert_allclose(symmetric_solve_3(A, b), np.linalg.solve(A, b), rtol=1e-12)
+    np.testing.assert_allclose(solve_symmetric_3(A, b), np.linalg.solve(A, b), rtol=1e-12)
     np.testing.assert_allclose(cross(b[:, 0], b[:, 1]), np.cross(b[:, 0], b[:, 1]), rtol=1e-14)
     np.testing.assert_allclose(skew(b[:, 0]) @ b[:, 1], np.cross(b[:, 0], b[:, 1]), rtol=1e-14)

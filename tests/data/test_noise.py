@@ -33,7 +33,7 @@ def test_smooth_motions_have_no_noise():
         assert noise_level(Series("q", t, values)) < 1e-7
 
 
-def test_noise_of_an_encoder_is_at_least_its_quantisation():
+def test_noise_of_an_encoder_is_at_least_its_quantization():
     t = np.arange(4000) * 0.001
     step = 2 * np.pi / 4096
     slow = np.round(np.where(t < 3.5, 0.3, 0.3 + (t - 3.5)) / step) * step

@@ -67,7 +67,7 @@ def test_readme(tmp_path, monkeypatch, capsys):
 
 def test_contact_page(tmp_path, monkeypatch):
     names = run_blocks(ROOT / "docs/contact.md", tmp_path, monkeypatch)
-    assert "left_foot|floor" in names["sim"].contact.candidates.names and len(names["motion"].q) == 5001
+    assert "left_foot|floor" in names["sim"].contact.candidates.names and len(names["trajectory"].q) == 5001
 
 
 def test_native_page(tmp_path, monkeypatch, capsys):

@@ -42,7 +42,7 @@ def _torque(model, u, q=0.0, qd=0.0, actuation=None):
 def test_torques_of_direct_geared_and_limited_actuators():
     assert _torque(_rotor(), 2.0) == 2.0
     assert _torque(_rotor(gear=5.0), 2.0) == 10.0
-    assert _torque(_rotor(control_range=(-1.0, 1.0)), 2.0) == 1.0
+    assert _torque(_rotor(command_range=(-1.0, 1.0)), 2.0) == 1.0
     assert _torque(_rotor(gear=5.0, force_range=(-1.5, 1.5)), 2.0) == 7.5
     assert _torque(_rotor(gear=100.0), 2.0) == 30.0, "the joint's effort limit comes last"
 

@@ -11,7 +11,7 @@ import pytest
 from hybridsim.contact.compliant.compliant_contact import CompliantContact
 from hybridsim.contact.compliant.friction_laws import LAWS
 from hybridsim.contact.impulse.impulse_contact import ImpulseContact, ImpulseState
-from hybridsim.contact.impulse.stabilisation import ERP, Baumgarte, RecoveryTime
+from hybridsim.contact.impulse.stabilization import ERP, Baumgarte, RecoveryTime
 from hybridsim.dynamics.aba import forward_dynamics
 from hybridsim.model.builder import ModelBuilder
 from hybridsim.model.coordinates import retract
@@ -131,19 +131,19 @@ def test_impulse_contact(hopper, cone, gradient, backend):
 
 
 @pytest.mark.parametrize(
-    ("stabilisation", "where"),
+    ("stabilization", "where"),
     [
-        slow(RecoveryTime(0.03), {"recovery_time": lambda s: s.contact.stabilisation.recovery_time}),
-        slow(ERP(0.1), {"erp": lambda s: s.contact.stabilisation.erp}),
+        slow(RecoveryTime(0.03), {"recovery_time": lambda s: s.contact.stabilization.recovery_time}),
+        slow(ERP(0.1), {"erp": lambda s: s.contact.stabilization.erp}),
         slow(
             Baumgarte(300.0, 200.0),
-            {"alpha": lambda s: s.contact.stabilisation.alpha, "beta": lambda s: s.contact.stabilisation.beta},
+            {"alpha": lambda s: s.contact.stabilization.alpha, "beta": lambda s: s.contact.stabilization.beta},
         ),
     ],
     ids=["recovery", "erp", "baumgarte"],
 )
-def test_stabilisation(hopper, stabilisation, where):
-    contact = ImpulseContact(stabilisation=stabilisation)
+def test_stabilization(hopper, stabilization, where):
+    contact = ImpulseContact(stabilization=stabilization)
     check(Simulator(hopper, contact=contact, backend="native"), where | GEOMETRY)
 
 
@@ -183,7 +183,7 @@ def test_surfaces_do_not_change_accelerations_without_contact():
 
 def tripod():
     """A body with three feet; unlike those of a box's four corners, its loads are unique, and sweeps converge fast."""
-    robot = ModelBuilder("tripod").without_actuators()
+    robot = ModelBuilder("tripod").declare_unactuated()
     inertia = solid_inertia("box", (0.05, 0.04, 0.03), 1.0)
     robot.add_body("body", kind="free", mass=1.0, inertia=inertia, home=(0, 0, 0.05, 1, 0, 0, 0))
     robot.add_geom("body", "points", (), data=[(0.05, 0, -0.03), (-0.03, 0.04, -0.03), (-0.03, -0.04, -0.03)])

@@ -12,11 +12,11 @@ from hybridsim.sim.rollout import rollout
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.state import Inputs
 from hybridsim.taps.blueprint import Blueprint, Graft
-from hybridsim.taps.catalog import CATALOG, Form
+from hybridsim.taps.catalogue import CATALOGUE, Form
 from support.slow import slow
 
 STEPS, SIZE = 4, 1e-3
-WRITABLE = [quantity.name for quantity in CATALOG if quantity.form is not Form.READ_ONLY]
+WRITABLE = [quantity.name for quantity in CATALOGUE if quantity.form is not Form.READ_ONLY]
 LAST = "step.qd_next"
 
 
@@ -107,7 +107,7 @@ CASES = [
 def test_every_quantity_can_be_modified(backend, contact):
     size = sizes(contact)
     names = [name for name in WRITABLE if is_available(name, contact)]
-    by_name = {quantity.name: quantity for quantity in CATALOG}
+    by_name = {quantity.name: quantity for quantity in CATALOGUE}
     grafts = []
     for k, name in enumerate(names):
         quantity = by_name[name]
@@ -120,7 +120,7 @@ def test_every_quantity_can_be_modified(backend, contact):
 def test_every_quantity_can_be_read(backend, contact):
     size = sizes(contact)
     grafts = []
-    for k, quantity in enumerate(CATALOG):
+    for k, quantity in enumerate(CATALOGUE):
         if not is_available(quantity.name, contact) or quantity.name in ("step.q_next",):
             continue
         width = max(len(quantity.components), 1) if quantity.component_axis == "-" else size[quantity.component_axis]

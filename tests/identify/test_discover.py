@@ -59,11 +59,11 @@ def test_a_spring_is_found_between_its_bodies_only():
     found = discover(chain_discovery(3, (0, 2), NOISE, friction=False), case.stage, seeds=[0], warm_up=case.warm_up)
     (spring,) = found.support
     assert str(spring) == (
-        "InternalForce(body.pose[link0,link2], body.twist[link0,link2]) → body.external_force[link0,link2]"
+        "InternalForce(body.pose[link0,link2], body.twist[link0,link2]) → body.external_wrench[link0,link2]"
     )
     assert found.baseline_rms > 30.0 and found.final.residual_rms == pytest.approx(1.0, abs=0.1)
     (graft,) = found.blueprint().grafts
-    assert graft.outputs == ("body.external_force[link0,link2]",)
+    assert graft.outputs == ("body.external_wrench[link0,link2]",)
     # its force is the spring's within the range of the recordings
     lengths = np.linspace(0.75, 0.95, 5)
     forces = [float(graft.net.axial_force(x, np.zeros(()))) for x in lengths]

@@ -1,4 +1,4 @@
-"""Internal states of actuators in fits: windows need a burn-in, which initialises them; whole runs do not."""
+"""Internal states of actuators in fits: windows need a burn-in, which initializes them; whole runs do not."""
 
 from dataclasses import replace
 
@@ -51,7 +51,7 @@ def test_windows_with_unknown_internal_states_of_actuators_are_refused():
         fit(fit_problem, [Stage(window=0.25)])
 
 
-def test_a_burn_in_initialises_internal_states():
+def test_a_burn_in_initializes_internal_states():
     fit_problem = acrobot_problem(*LAG)
     found = fit(fit_problem, [Stage(window=0.7, burn_in=0.3)])
     # the error that remains after six time constants
@@ -82,7 +82,7 @@ def test_whole_runs_need_no_burn_in():
 
 
 @pytest.mark.parametrize("stages", [LAG, (AffineActuator(), SeriesElastic(50.0, 0.1, 0.02))])
-def test_gradients_with_respect_to_initial_states_that_initialise_internal_states(stages):
+def test_gradients_with_respect_to_initial_states_that_initialize_internal_states(stages):
     fit_problem = acrobot_problem(*stages)
     (run,) = fit_problem.train
     columns = {name: one.values + 0.001 for name, one in run.series.items()}

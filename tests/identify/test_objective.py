@@ -10,7 +10,7 @@ import pytest
 import hybridsim
 from hybridsim import Simulator
 from hybridsim.data.recording import Recording
-from hybridsim.identify.objective import Objective, Point, Terms
+from hybridsim.identify.objective import Objective, ObjectiveSettings, Point
 from hybridsim.identify.problem import ONE_STEP, Stage
 from hybridsim.networks.mlp import MLP
 from hybridsim.params.free import Free
@@ -162,7 +162,7 @@ def test_a_model_with_commands():
     check_gradient(objective)
     whole, _ = fit_problem.objective(Stage())
     exact = Objective(
-        whole.simulator, whole.layout, whole.windows, (np.array([[0.1, 0.2]]), np.zeros((1, 2))), whole.terms
+        whole.simulator, whole.layout, whole.windows, (np.array([[0.1, 0.2]]), np.zeros((1, 2))), whole.settings
     )
     assert exact.cost(exact.point(fit_problem.space.initial)) < 1e-15
 
@@ -256,4 +256,4 @@ def test_continuity_requires_states():
     fit_problem = double_pendulum_problem()
     free, guess = fit_problem.objective(Stage(window=0.2))
     with pytest.raises(ValueError, match="states"):
-        Objective(free.simulator, free.layout, free.windows, guess[:2], Terms(continuity_std=np.ones(4)))
+        Objective(free.simulator, free.layout, free.windows, guess[:2], ObjectiveSettings(continuity_std=np.ones(4)))

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 from hybridsim.core.errors import HybridsimError
 from hybridsim.identify.fit import fit
-from hybridsim.identify.penalty import Penalty, Sparsity, l2_weights, solve_penalised_qp, sparsity_penalty
+from hybridsim.identify.penalty import Penalty, Sparsity, l2_weights, solve_penalized_qp, sparsity_penalty
 from hybridsim.identify.problem import Stage
 from hybridsim.identify.theta_layout import ThetaLayout
 from hybridsim.networks.friction import JointFriction
@@ -49,7 +49,7 @@ def test_penalties_are_weighted_norms():
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_the_proximal_map_agrees_with_a_general_minimiser(seed):
+def test_the_proximal_map_agrees_with_a_general_minimizer(seed):
     rng = np.random.default_rng(seed)
     x, step = rng.normal(size=N), np.full(N, 0.8)
     penalty = Penalty(np.array([0.1, 0.2, 0.0, 0.0, 0.5, 0.0]), NESTED)
@@ -69,7 +69,7 @@ def test_the_minimum_satisfies_the_optimality_conditions(seed, weight):
     A, a, theta = quadratic(seed)
     groups = ((np.array([0, 1]), weight), (np.array([2, 3, 4]), weight))
     penalty = Penalty(np.array([0.0, 0.0, 0.0, 0.0, 0.0, weight]), groups)
-    step = solve_penalised_qp(A, a, -UNBOUNDED, UNBOUNDED, theta, penalty)[0]
+    step = solve_penalized_qp(A, a, -UNBOUNDED, UNBOUNDED, theta, penalty)[0]
     found, gradient = theta[0] + step, a[0] + A[0] @ step
     for which, w in (*groups, (np.array([5]), weight)):
         size = np.linalg.norm(found[which])
@@ -83,7 +83,7 @@ def test_a_strong_penalty_leaves_exact_zeros_and_a_weak_one_none():
     A, a, theta = quadratic(0)
     for weight, zeros in ((1e3, N), (1e-6, 0)):
         penalty = Penalty(np.full(N, weight), ())
-        found = theta + solve_penalised_qp(A, a, -UNBOUNDED, UNBOUNDED, theta, penalty)
+        found = theta + solve_penalized_qp(A, a, -UNBOUNDED, UNBOUNDED, theta, penalty)
         assert np.count_nonzero(found == 0.0) == zeros
 
 
@@ -91,7 +91,7 @@ def test_bounds_hold_with_a_penalty():
     A, a, theta = quadratic(1)
     lower, upper = np.full((1, N), -0.1), np.full((1, N), 0.1)
     lower[0, 2] = upper[0, 2] = 0.0
-    step = solve_penalised_qp(A, a, lower, upper, theta, Penalty(np.full(N, 0.3), ()))
+    step = solve_penalized_qp(A, a, lower, upper, theta, Penalty(np.full(N, 0.3), ()))
     assert np.all(step >= lower - 1e-15) and np.all(step <= upper + 1e-15) and step[0, 2] == 0.0
 
 
@@ -99,7 +99,7 @@ def test_groups_and_bounds_together_have_one_minimum():
     """½|y − (3, 1)|² + 1.5 |y| within ±1: the first entry is at its bound, which affects the second."""
     A, theta = np.eye(2)[None], np.zeros((1, 2))
     penalty = Penalty(np.zeros(2), ((np.array([0, 1]), 1.5),))
-    found = solve_penalised_qp(A, np.array([[-3.0, -1.0]]), -np.ones((1, 2)), np.ones((1, 2)), theta, penalty)[0]
+    found = solve_penalized_qp(A, np.array([[-3.0, -1.0]]), -np.ones((1, 2)), np.ones((1, 2)), theta, penalty)[0]
     second = found[1]
     assert found[0] == 1.0
     assert second - 1.0 + 1.5 * second / np.hypot(1.0, second) == pytest.approx(0.0, abs=1e-7)
@@ -111,7 +111,7 @@ def test_no_step_within_bounds_is_better(seed):
     rng = np.random.default_rng(seed)
     lower, upper = np.full((1, N), -0.3), np.full((1, N), 0.2)
     penalty = Penalty(np.full(N, 0.1), NESTED)
-    step = solve_penalised_qp(A, a, lower, upper, theta, penalty)[0]
+    step = solve_penalized_qp(A, a, lower, upper, theta, penalty)[0]
 
     def cost(x):
         return a[0] @ x + 0.5 * x @ A[0] @ x + penalty(theta[0] + x)
@@ -165,14 +165,14 @@ def network_layout(net):
     return ThetaLayout(ParameterSpace(Setup(sim, fit_problem.setup.sensors), [Free("graft[*]")]), ["run"])
 
 
-def test_inputs_of_an_equinox_mlp_are_penalised():
+def test_inputs_of_an_equinox_mlp_are_penalized():
     layout = network_layout(eqx.nn.MLP(2, 1, 3, 1, key=jax.random.key(0)))
     penalty = sparsity_penalty(layout, Sparsity(inputs=2.0))
     columns = [[layout.names[k] for k in which] for which, _ in penalty.groups]
     assert columns == [[f"graft[0].layers[0].weight[{k},{j}]" for k in range(3)] for j in range(2)]
 
 
-def test_per_run_weights_are_penalised():
+def test_per_run_weights_are_penalized():
     fit_problem = pendulum_problem()
     graft = Graft("joint.tau", ["joint.q", "joint.qd"], MLP(2, 1, hidden=(3,)))
     setup = Setup(Simulator(fit_problem.setup.sim.model, dt=DT, blueprint=Blueprint(graft)), fit_problem.setup.sensors)
@@ -198,7 +198,7 @@ def test_penalties_on_networks_are_errors_if_none_is_free(kind):
         sparsity_penalty(pendulum_problem().layout(), Sparsity(**{kind: 1.0}))
 
 
-def test_a_named_group_is_penalised_as_a_whole():
+def test_a_named_group_is_penalized_as_a_whole():
     free_parameters = [Free(f"joint.{name}[*]", l1=0.5, group="losses") for name in ("damping", "friction")]
     fit_problem = pendulum_problem(free_parameters)
     penalty = sparsity_penalty(fit_problem.layout(), Sparsity())
@@ -210,10 +210,10 @@ def test_a_named_group_is_penalised_as_a_whole():
 def test_a_fit_sets_unneeded_parameters_to_zero():
     """Noise causes a small lateral gravity in the estimate, which a penalty sets to exactly zero."""
     free_parameters = [Free("joint.damping[*]", bounds=(0, 1), initial=0.05), Free("gravity.x", initial=0.2, scale=1.0)]
-    unpenalised = pendulum_problem(free_parameters, damping=0.1, noise=1e-3)
-    penalised = pendulum_problem([free_parameters[0], replace(free_parameters[1], l1=300.0)], damping=0.1, noise=1e-3)
+    unpenalized = pendulum_problem(free_parameters, damping=0.1, noise=1e-3)
+    penalized = pendulum_problem([free_parameters[0], replace(free_parameters[1], l1=300.0)], damping=0.1, noise=1e-3)
     stage = Stage(window=0.5)
-    dense, sparse = (each.space.values(fit(each, [stage]).theta) for each in (unpenalised, penalised))
+    dense, sparse = (each.space.values(fit(each, [stage]).theta) for each in (unpenalized, penalized))
     assert 1e-6 < abs(dense["gravity.x"]) < 0.05
     assert sparse["gravity.x"] == 0.0
     assert sparse["joint.damping[joint0]"] == pytest.approx(0.1, rel=0.05)

@@ -110,7 +110,8 @@ def test_the_layout_of_stacked_theta():
 def test_without_per_run_parameters_the_layout_is_the_identity():
     fit_problem = pendulum_problem()
     layout = ThetaLayout(fit_problem.space, ["a", "b", "c"])
-    assert not layout.has_per_run and layout.size == fit_problem.space.size and layout.names == fit_problem.space.names
+    assert not layout.has_per_run_parameters
+    assert layout.size == fit_problem.space.size and layout.names == fit_problem.space.names
     assert layout.run_values(fit_problem.space.initial) == {}
 
 

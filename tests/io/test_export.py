@@ -8,7 +8,7 @@ from hybridsim.core.errors import ModelError
 from hybridsim.io.compare import PARAMETERS
 from hybridsim.io.edit_xml import Changes
 from hybridsim.io.export import export
-from hybridsim.io.urdf.edit_text import UrdfText
+from hybridsim.io.urdf.edit_text import UrdfEdits
 from hybridsim.model.geometry import empty_geometry
 from hybridsim.robots import quadruped
 from support.arm_files import ARM_URDF
@@ -50,7 +50,7 @@ def test_shapes_are_part_of_the_structure(arm_urdf):
 
 
 def test_a_file_that_reads_back_differently_is_not_written(arm_urdf, monkeypatch):
-    monkeypatch.setattr(UrdfText, "set_numbers", lambda *_: None)  # an editor that does nothing
+    monkeypatch.setattr(UrdfEdits, "set_numbers", lambda *_: None)  # an editor that does nothing
     before = arm_urdf.read_bytes()
     with pytest.raises(ModelError, match=r"damping of joint 'shoulder' would read back as 0\.5, not 0\.75") as caught:
         export(arm_urdf, with_entry(load(arm_urdf), lambda m: m.joint.damping, 0, 0.75), arm_urdf)

@@ -35,7 +35,7 @@ def test_names_axes_and_default_actuators():
 
 
 def test_compound_joints_become_chains():
-    builder = ModelBuilder("compound").without_actuators()
+    builder = ModelBuilder("compound").declare_unactuated()
     builder.add_body("a", kind="planar", mass=1.0, inertia=(1, 1, 1))
     builder.add_body("b", parent="a", joint="u", kind="universal", axis=(1, 0, 0), mass=1.0, inertia=(1, 1, 1))
     model = builder.build()

@@ -76,7 +76,7 @@ def total_energy(sim: Simulator, q, qd) -> float:
 
 def simulator_with_drag(model, body: str, quadratic: float, **options) -> Simulator:
     rod = RodDrag((0, 0, 0), (0, 0, -1.0), quadratic=quadratic)
-    graft = Graft(f"body.external_force[{body}]", f"body.twist[{body}]", rod)
+    graft = Graft(f"body.external_wrench[{body}]", f"body.twist[{body}]", rod)
     return Simulator(model, blueprint=Blueprint(graft), dt=0.005, **options)
 
 

@@ -28,7 +28,7 @@ def two_bodies():
 
 def simulator(net, **options):
     pair = "[first,second]"
-    graft = Graft(f"body.external_force{pair}", [f"body.pose{pair}", f"body.twist{pair}"], net)
+    graft = Graft(f"body.external_wrench{pair}", [f"body.pose{pair}", f"body.twist{pair}"], net)
     return Simulator(two_bodies(), blueprint=Blueprint(graft), **options)
 
 

@@ -13,7 +13,7 @@ from hybridsim.networks.lagrangian import Lagrangian
 from hybridsim.networks.mlp import MLP
 from hybridsim.networks.passive import Conservative, Dissipative, PortHamiltonian
 from hybridsim.networks.prune import WHOLE, ablate, input_addresses, prune, pruning_units, reseed
-from hybridsim.networks.wiring_summary import wirings
+from hybridsim.networks.wiring_summary import wiring_summaries
 from hybridsim.params.free import Free
 from hybridsim.params.setup import Setup
 from hybridsim.params.space import ParameterSpace
@@ -156,7 +156,7 @@ def test_wirings_list_strengths_and_weight_counts():
     _, bound = bind(
         Graft("joint.tau[joint0]", ["joint.q", "joint.qd"], net), Graft("joint.tau", ["joint.qd"], Dissipative(0, 2))
     )
-    first, second = wirings(bound)
+    first, second = wiring_summaries(bound)
     assert (first.kind, first.shape, first.weights) == ("MLP", "4→3→1", 4 * 3 + 3 + 3 + 1)
     assert [wire.is_pruned for wire in first.inputs] == [False, False, True, False]
     assert first.inputs[0].strength == pytest.approx(np.linalg.norm(net.weights[0][:, 0]))

@@ -46,7 +46,7 @@ def _arm() -> ModelBuilder:
         mimic="shoulder", mimic_ratio=-2.0, mimic_offset=0.1, **JOINT
     )  # fmt: skip
     robot.add_frame("tip", "lower", at=(0.01, 0.02, -0.4), rpy=(0.1, 0.2, 0.3))
-    ranges = {"control_range": (-1.0, 1.0), "force_range": (-1.5, 1.5)}
+    ranges = {"command_range": (-1.0, 1.0), "force_range": (-1.5, 1.5)}
     robot.add_actuator("rail", name="push", gear=1.1, gain=2.0, bias=(0.1, -0.2, -0.3), **ranges)
     robot.add_actuator("shoulder", name="turn", gear=3.0, gain=2.0, bias=(0.1, -0.2, -0.3), **ranges)
     return robot
@@ -71,7 +71,7 @@ def arm_with_actuation(arm) -> Setup:
 
 
 def _ball() -> ModelBuilder:
-    robot = ModelBuilder("ball").without_actuators()
+    robot = ModelBuilder("ball").declare_unactuated()
     surface = {"friction": 0.6, "restitution": 0.3, "recovery_time": 0.03, "softness": 0.2}
     surface |= {"stiffness": 2e4, "damping": 300.0}
     home = (0.0, 0.0, 0.0995, 1.0, 0.0, 0.0, 0.0)

@@ -7,7 +7,7 @@ import pytest
 from hybridsim.contact.compliant.compliant_contact import CompliantContact
 from hybridsim.contact.compliant.friction_laws import Coulomb
 from hybridsim.contact.impulse.impulse_contact import ImpulseContact
-from hybridsim.contact.impulse.stabilisation import Baumgarte
+from hybridsim.contact.impulse.stabilization import Baumgarte
 from hybridsim.core.errors import ParameterError
 from hybridsim.params.address import scalar_parameters
 from hybridsim.params.setup import Setup
@@ -113,12 +113,12 @@ def test_a_contact_parameter_taken_from_the_surfaces_is_refused_with_its_address
     with pytest.raises(ParameterError, match=r"from the surfaces; free geometry\.friction"):
         scalar_parameters("contact.friction[*]", walker)
     with pytest.raises(ParameterError, match="recovery_time"):
-        scalar_parameters("contact.stabilisation.recovery_time", impulse_ball)
+        scalar_parameters("contact.stabilization.recovery_time", impulse_ball)
     setup = Setup(
-        Simulator(impulse_ball.sim.model, contact=ImpulseContact(stabilisation=Baumgarte())), impulse_ball.sensors
+        Simulator(impulse_ball.sim.model, contact=ImpulseContact(stabilization=Baumgarte())), impulse_ball.sensors
     )
-    with pytest.raises(ParameterError, match=r"derives its stabilisation\.alpha from the time step"):
-        scalar_parameters("contact.stabilisation.alpha", setup)
+    with pytest.raises(ParameterError, match=r"derives its stabilization\.alpha from the time step"):
+        scalar_parameters("contact.stabilization.alpha", setup)
     with pytest.raises(ParameterError, match=re.escape("nothing is named 'hul|floor'")):
         scalar_parameters("contact.cfm[hul|floor]", impulse_ball)
 

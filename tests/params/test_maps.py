@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybridsim.params.maps import Identity, Interval, Log, power_of_two
+from hybridsim.params.maps import Interval, Linear, Log, power_of_two
 
-MAPS = [Identity((0.25,)), Identity((0.5, 2.0, 8.0)), Log((0.125,)), Log((0.5, 1.0, 3.0)), Interval((-1.0,), (4.0,))]
+MAPS = [Linear((0.25,)), Linear((0.5, 2.0, 8.0)), Log((0.125,)), Log((0.5, 1.0, 3.0)), Interval((-1.0,), (4.0,))]
 VALUES = np.array([0.3, 1.7, 3.9])
 
 
@@ -38,7 +38,7 @@ def test_an_interval_is_bounded_and_differentiable_everywhere(theta):
 
 @given(st.floats(1e-12, 1e12))
 def test_scaling_by_a_power_of_two_is_exact(value):
-    mapping = Identity((power_of_two(value),))
+    mapping = Linear((power_of_two(value),))
     assert 0.7 <= mapping.theta(np.array([value]))[0] <= 1.42
     assert mapping.value(mapping.theta(np.array([value])))[0] == value
 

@@ -184,7 +184,7 @@ def test_priors_are_specified_in_values_and_stored_in_theta(arm):
     assert ParameterSpace(arm, free_parameters[3:]).prior_std[0] == 0.25
 
 
-def test_regularisation_groups_and_weights_are_stored_per_entry(arm):
+def test_regularization_groups_and_weights_are_stored_per_entry(arm):
     space = ParameterSpace(arm, [Free("dt"), Free("graft[0].biases", l1=0.5, l2=2.0, group="net")])
     assert space.l1.tolist() == [0.0] + [0.5] * 4 and space.l2.tolist() == [0.0] + [2.0] * 4
     assert space.groups == ("", *["net"] * 4)
@@ -216,7 +216,7 @@ def test_all_labels_differ(space):
         (Free("body.mass[cart]", bounds=(5.0, 3.0)), "the lower bound 5 is not below the upper bound 3"),
         (Free("body.mass[cart]", bounds=(-1.0, 3.0)), "must be between 0 and inf (without mass"),
         (Free("body.mass[cart]", bounds=(3.0,)), "bounds must be two numbers"),
-        (Free("body.mass[cart]", map="lgo"), "unknown map 'lgo'; choose one of identity, log, interval"),
+        (Free("body.mass[cart]", map="lgo"), "unknown map 'lgo'; choose one of linear, log, interval"),
         (Free("body.mass[cart]", map="interval"), "map 'interval' needs two finite bounds"),
         (Free("body.mass[cart]", map="interval", bounds=(2.0, 3.0)), "at one of its bounds 2 and 3"),
         (Free("sensor.bias[x]", map="log", initial=-1.0), "has the initial value -1, which has no logarithm"),
@@ -229,7 +229,7 @@ def test_all_labels_differ(space):
         (Free("body.mass[*]", tied=(1.0, 2.0)), "one nonzero factor for each name"),
         (Free("inertial[cart]", initial=1.0), "always have the model's values as initial values"),
         (Free("inertial[*]", tied=True), "cannot be tied"),
-        (Free("inertial[cart]", map="log"), "have their own parametrisation"),
+        (Free("inertial[cart]", map="log"), "have their own parametrization"),
         (Free(("inertial[cart].mass", "dt")), "parameters with different default maps"),
         (Free("geometry.restitution[*]"), "no shape"),
         (Free(""), "must be one or more addresses"),

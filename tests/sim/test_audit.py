@@ -45,9 +45,9 @@ def energy_change(sim, initial_state, steps=STEPS):
 GRAFTS = {
     "torque": Graft("joint.tau", ["joint.q", "joint.qd"], randomize_weights(MLP(4, 2, hidden=(4,)), (1, 0.5))),
     "wrench": Graft(
-        "body.external_force[link1]", ["body.twist[link1]"], randomize_weights(MLP(6, 6, hidden=(4,)), (2, 0.3))
+        "body.external_wrench[link1]", ["body.twist[link1]"], randomize_weights(MLP(6, 6, hidden=(4,)), (2, 0.3))
     ),
-    "bias": Graft("body.bias_force[link1].force", ["joint.q"], randomize_weights(MLP(2, 3, hidden=(4,)), (2, 0.3))),
+    "bias": Graft("body.bias_wrench[link1].force", ["joint.q"], randomize_weights(MLP(2, 3, hidden=(4,)), (2, 0.3))),
     "acceleration": Graft("joint.qdd", ["joint.q"], randomize_weights(MLP(2, 2, hidden=(4,)), (3, 0.5))),
     "velocity": Graft(
         "step.qd_next", ["joint.q"], randomize_weights(MLP(2, 2, hidden=(4,), output_scale=1e-3), (4, 0.5))
@@ -97,7 +97,7 @@ PASSIVE = {
     "friction": Graft(
         "joint.tau", ["joint.q", "joint.qd"], randomize_weights(JointFriction(1, hidden=(4,)), (1, 1.0)), per="element"
     ),
-    "drag": Graft("body.external_force[link1]", ["body.twist[link1]"], RodDrag((0, 0, 0), (0, 0, -1), quadratic=0.3)),
+    "drag": Graft("body.external_wrench[link1]", ["body.twist[link1]"], RodDrag((0, 0, 0), (0, 0, -1), quadratic=0.3)),
 }
 
 

@@ -62,7 +62,7 @@ def test_thrown_body_flies_on_a_parabola_while_it_tumbles():
 def test_torque_free_symmetric_body_precesses_as_in_eulers_equations():
     """Body-frame angular velocity of a symmetric top precesses with (I3 - I1)/I1 ω3 about its axis."""
     I1, I3 = 0.2, 0.35
-    top = ModelBuilder("top", gravity=(0, 0, 0)).without_actuators()
+    top = ModelBuilder("top", gravity=(0, 0, 0)).declare_unactuated()
     top.add_body("top", joint="root", kind="free", mass=1.0, inertia=(I1, I1, I3))
     sim = Simulator(top.build(), dt=0.001, integrator="rk4")
     omega = np.array([0.6, 0.0, 4.0])
@@ -86,7 +86,7 @@ def _at_time(sim, state, time, steps):
 def test_error_falls_at_the_order_of_the_integrator(integrator):
     """A free, jointed body in three dimensions: quaternions must not spoil the order."""
     order, dt = ORDERS[integrator]
-    body = ModelBuilder("jointed", gravity=(0.5, 0.0, -2.0)).without_actuators()
+    body = ModelBuilder("jointed", gravity=(0.5, 0.0, -2.0)).declare_unactuated()
     body.add_body("a", joint="root", kind="free", mass=1.0, com=(0.1, 0, 0), inertia=(0.1, 0.2, 0.25))
     body.add_body(
         "b", parent="a", kind="spherical", at=(0.5, 0, 0), mass=0.7, com=(0, 0.3, 0), inertia=(0.1, 0.2, 0.15)
@@ -120,7 +120,7 @@ def test_energy_drift_falls_with_the_order(integrator, order):
 
 
 def test_momentum_of_a_free_chain_is_conserved():
-    chain = ModelBuilder("chain", gravity=(0, 0, 0)).without_actuators()
+    chain = ModelBuilder("chain", gravity=(0, 0, 0)).declare_unactuated()
     chain.add_body("a", joint="root", kind="free", mass=1.0, inertia=(0.1, 0.2, 0.25))
     chain.add_body("b", parent="a", at=(0.5, 0, 0), axis=(0, 1, 0), mass=0.7, com=(0.2, 0, 0), inertia=(0.1, 0.1, 0.1))
     model = chain.build()

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from hybridsim import Blueprint, Graft, Simulator, rollout, simulate
-from hybridsim.core.errors import UnsupportedPrimitive
+from hybridsim.core.errors import UnsupportedOperationError
 from hybridsim.native.runtime.rollout import Rollout
 from hybridsim.robots import double_pendulum, pendulum
 from hybridsim.sim import rollout_native
@@ -93,7 +93,7 @@ def test_operations_without_native_code_fall_back_to_xla_with_one_warning():
     expected = simulate(with_backend("xla", sim), steps=STEPS)
     np.testing.assert_allclose(first.q, expected.q, rtol=1e-12)
     np.testing.assert_array_equal(first.q, second.q)
-    with pytest.raises(UnsupportedPrimitive, match="lgamma"):
+    with pytest.raises(UnsupportedOperationError, match="lgamma"):
         simulate(with_backend("native", sim), steps=STEPS)
 
 
@@ -121,7 +121,7 @@ def test_derivatives_without_native_code_fall_back_to_xla():
     for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-11)
     explicit, _ = loss(with_backend("native", sim))
-    with jax.enable_x64(True), pytest.raises(UnsupportedPrimitive, match="select_and_scatter_add"):
+    with jax.enable_x64(True), pytest.raises(UnsupportedOperationError, match="select_and_scatter_add"):
         jax.grad(explicit)(*arguments)
 
 

@@ -67,14 +67,14 @@ def test_zero_rotation_is_exact():
 def test_quaternion_algebra():
     rng = np.random.default_rng(0)
     a, b = (q / np.linalg.norm(q) for q in rng.normal(size=(2, 4)))
-    product = rotation.quaternion_multiply(a, b)
+    product = rotation.quaternion_product(a, b)
     np.testing.assert_allclose(
         _scipy_rotation(product).as_matrix(), (_scipy_rotation(a) * _scipy_rotation(b)).as_matrix(), atol=1e-14
     )
-    unit = rotation.quaternion_multiply(a, rotation.quaternion_conjugate(a))
+    unit = rotation.quaternion_product(a, rotation.quaternion_conjugate(a))
     np.testing.assert_allclose(unit, [1, 0, 0, 0], atol=1e-15)
     omega = rng.normal(size=3)
-    rotated = rotation.quaternion_multiply(a, rotation.quaternion_exp(1e-7 * omega))
+    rotated = rotation.quaternion_product(a, rotation.quaternion_exp(1e-7 * omega))
     np.testing.assert_allclose(rotation.quaternion_rate(a, omega), (rotated - a) / 1e-7, atol=1e-6)
 
 

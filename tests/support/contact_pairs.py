@@ -100,7 +100,7 @@ def compiled_contacts_and_derivatives(kinds: Kinds):
         def f(delta):
             return _contacts(kinds, R, p, size, data, delta)
 
-        # one linearisation for both modes halves the program
+        # one linearization for both modes halves the program
         value, jvp = jax.linearize(f, delta)
         (cotangents,) = jax.linear_transpose(jvp, delta)(weights)
         return value, jvp(direction), cotangents

@@ -36,7 +36,7 @@ def body_on_plane(
     rotation = Rotation.from_euler("ZY", [heading, tilt])
     rise = {"box": lambda: size[2], "capsule": lambda: size[0], "sphere": lambda: size[0]}[shape]() + height
     x, y, z, w = rotation.as_quat()
-    builder = ModelBuilder("body on plane").without_actuators()
+    builder = ModelBuilder("body on plane").declare_unactuated()
     home = (*(rise * rotation.as_matrix()[:, 2]), w, x, y, z)
     builder.add_body("body", joint="root", kind="free", mass=mass, inertia=solid_inertia(shape, size, mass), home=home)
     builder.add_geom("body", shape, size, **surface)
@@ -50,7 +50,7 @@ def stack(
 ) -> Model:
     """Stack of boxes with random horizontal offsets (standard deviation `offset` [m]) and yaw angles [rad]."""
     rng = np.random.default_rng(0)
-    builder = ModelBuilder("stack").without_actuators()
+    builder = ModelBuilder("stack").declare_unactuated()
     builder.add_geom("world", "plane", (), name="floor", **surface)
     for k in range(boxes):
         x, y = offset * rng.normal(size=2)

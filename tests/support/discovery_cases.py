@@ -109,7 +109,7 @@ def between(i: int, j: int, kind=InternalForce, **options) -> Graft:
     """Graft of a force between the midpoints of two links."""
     links, midpoint = f"[link{i},link{j}]", (0.0, 0.0, -0.25)
     reads = [f"body.pose{links}", f"body.twist{links}"]
-    return Graft(f"body.external_force{links}", reads, kind(midpoint, midpoint, **options))
+    return Graft(f"body.external_wrench{links}", reads, kind(midpoint, midpoint, **options))
 
 
 def chain_discovery(links: int, spring: tuple[int, int], noise: float, *, friction: bool) -> FitProblem:
@@ -138,14 +138,14 @@ def swimmer_discovery(structured: bool, drag: RodDrag, noise: float) -> FitProbl
     scale, grafts = [3.0, 0.3, 0.3], []
     for k in range(4):
         twist = [f"body.twist[link{k}].{part}" for part in ("omega.z", "v.x", "v.y")]
-        wrench = [f"body.external_force[link{k}].{part}" for part in ("torque.z", "force.x", "force.y")]
+        wrench = [f"body.external_wrench[link{k}].{part}" for part in ("torque.z", "force.x", "force.y")]
         if structured:
             net = Dissipative(3, 3, hidden=(6,), input_scale=scale, damping_scale=0.1)
             grafts.append(Graft(wrench, [*twist, *twist], net))
         else:
             net = MLP(3, 3, hidden=(6,), input_scale=scale, output_scale=[0.01, 0.1, 0.1])
             grafts.append(Graft(wrench, twist, net))
-    truth = Blueprint(Graft("body.external_force[link2]", "body.twist[link2]", drag))
+    truth = Blueprint(Graft("body.external_wrench[link2]", "body.twist[link2]", drag))
     return discovery_problem(Simulator(model, dt=DT, blueprint=truth), model, grafts, initial_states, noise, commands)
 
 

@@ -173,7 +173,7 @@ def objective_at_true_states(fit_problem: FitProblem, stage: Stage) -> Objective
         ]
     )
     return Objective(
-        objective.simulator, objective.layout, w, (states[:, : model.nq], states[:, model.nq :]), objective.terms
+        objective.simulator, objective.layout, w, (states[:, : model.nq], states[:, model.nq :]), objective.settings
     )
 
 

@@ -89,7 +89,7 @@ def assert_same_actuation(imported: BothImports) -> None:
             joint = actuator.joints[k]
             q = data.qpos[model.topology.q_slices[joint][0]]
             qd = data.qvel[model.topology.v_slices[joint][0]]
-            u = np.clip(data.ctrl[m.actuator_ctrladr[a]], actuator.control_lower[k], actuator.control_upper[k])
+            u = np.clip(data.ctrl[m.actuator_ctrladr[a]], actuator.command_lower[k], actuator.command_upper[k])
             length, speed = actuator.gear[k] * q, actuator.gear[k] * qd
             force = actuator.gain[k] * u + actuator.bias[k] @ [1.0, length, speed]
             force = np.clip(force, actuator.force_lower[k], actuator.force_upper[k])

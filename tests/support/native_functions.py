@@ -95,7 +95,7 @@ def evaluate_graph(graph: Graph, results: Sequence[int], inputs: Mapping[str, Se
     Args:
         graph: the graph.
         results: the nodes to evaluate.
-        inputs: for each slot, the values of its entries: scalars, or arrays for vectorised evaluation.
+        inputs: for each slot, the values of its entries: scalars, or arrays for vectorized evaluation.
     """
     values: dict[int, Any] = {}
     with np.errstate(all="ignore"):

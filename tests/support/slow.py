@@ -1,4 +1,4 @@
-"""Marker for slow cases of parametrised tests."""
+"""Marker for slow cases of parametrized tests."""
 
 import pytest
 

@@ -16,7 +16,7 @@ from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.state import Inputs, State, as_inputs
 from hybridsim.sim.step import observe, step
 from hybridsim.taps.blueprint import Blueprint, Graft
-from hybridsim.taps.catalog import CATALOG, Form
+from hybridsim.taps.catalogue import CATALOGUE, Form
 from support.networks import constant_network
 from support.slow import slow
 
@@ -83,7 +83,7 @@ def test_initial_grafts_on_all_quantities_change_nothing(floating_arm, integrato
     sizes = {"dof": model.nv, "body": model.nb, "actuator": model.nu, "contact": plain.contact.candidates.nc}
     assert sizes["contact"] == 3
     grafts = []
-    for quantity in CATALOG:
+    for quantity in CATALOGUE:
         if quantity.form is Form.READ_ONLY:
             continue
         outputs = sizes[quantity.write_axis] * max(len(quantity.components), 1)

@@ -21,12 +21,12 @@ NOT_PASSIVE = {
     "past velocities": Graft("joint.tau", "joint.qd@1", Dissipative(0, 2)),
     "scaled": Graft("joint.tau", STATE, Dissipative(2, 2), mode="scale"),
     "coordinates of other joints": Graft("joint.tau", "joint.q[joint1,joint0]", Conservative(2)),
-    "a force of coordinates": Graft("body.external_force[link0].force.x", "joint.q[joint0]", Conservative(1)),
+    "a force of coordinates": Graft("body.external_wrench[link0].force.x", "joint.q[joint0]", Conservative(1)),
     "velocities first": Graft("joint.tau", ["joint.qd", "joint.q"], PortHamiltonian(2)),
     "friction by the wrong joint": Graft("joint.tau[joint0]", "joint.qd[joint1]", JointFriction()),
     "added accelerations": Graft("joint.qdd", [*STATE, "joint.qdd", "joint.mass_matrix"], Lagrangian(2)),
-    "a twist of another body": Graft("body.external_force[link0]", "body.twist[link1]", RodDrag((0, 0, 0), (0, 0, 1))),
-    "bodies the other way round": Graft("body.external_force[link1,link0]", PAIR_INPUTS, InternalForce()),
+    "a twist of another body": Graft("body.external_wrench[link0]", "body.twist[link1]", RodDrag((0, 0, 0), (0, 0, 1))),
+    "bodies the other way round": Graft("body.external_wrench[link1,link0]", PAIR_INPUTS, InternalForce()),
 }
 
 
@@ -41,13 +41,13 @@ PASSIVE = {
     "one for each": Graft("joint.tau", STATE, Dissipative(1, 1), per="element"),
     "of another force": Graft("joint.passive", "joint.qd", Dissipative(0, 2)),
     "parts of a wrench": Graft(
-        ["body.external_force[link1].torque.y", "body.external_force[link1].force.x"],
+        ["body.external_wrench[link1].torque.y", "body.external_wrench[link1].force.x"],
         ["step.time", "body.twist[link1].omega.y", "body.twist[link1].v.x"],
         Dissipative(1, 2),
     ),
     "with a port": Graft("joint.tau", [*STATE, "actuator.command"], PortHamiltonian(2, ports=2)),
     "friction": Graft("joint.tau", STATE, JointFriction(1), per="element"),
-    "between bodies": Graft("body.external_force[link0,link1]", PAIR_INPUTS, InternalForce()),
+    "between bodies": Graft("body.external_wrench[link0,link1]", PAIR_INPUTS, InternalForce()),
 }
 
 

@@ -48,7 +48,7 @@ def blueprint(
         json: print JSON instead of text.
     """
     from hybridsim.core.files import write_atomically
-    from hybridsim.networks.wiring_summary import wirings
+    from hybridsim.networks.wiring_summary import wiring_summaries
     from hybridsim.project.build.blueprint_file import load_blueprint
     from hybridsim.sim.simulator import Simulator
     from hybridsim.viz.weights_diagram import weights_diagram
@@ -61,7 +61,7 @@ def blueprint(
             Simulator(sim.model, contact=contact, blueprint=loaded), graft, out or file.with_suffix(".c"), json
         )
     bound = loaded.bind(dict(sim.axis_names))
-    networks, title = wirings(bound), f"{file.stem} on {sim.model.name}"
+    networks, title = wiring_summaries(bound), f"{file.stem} on {sim.model.name}"
     diagram = out or file.with_suffix(".svg")
     for path in (diagram, *([weights] if weights else [])):
         if path.suffix != ".svg" or path.resolve() == file.resolve():

@@ -21,7 +21,7 @@ def print_fit_check(task: "Task", json: bool) -> int:
     objective, _ = problem.objective(task.stages[-1])
     result = _drop_networks(identifiability(objective, objective.point(problem.space.initial)))
     weights = sum(map(is_graft_parameter, problem.space.names))
-    physics = [name for name in problem.space.names if not is_graft_parameter(name)]
+    physical_names = [name for name in problem.space.names if not is_graft_parameter(name)]
     training, held_out = ([run.name for run in runs] for runs in (problem.train, problem.held_out))
     channels = list(problem.channel_roles.noise)
     # the condition number would include the singular values of weights
@@ -44,7 +44,7 @@ def print_fit_check(task: "Task", json: bool) -> int:
         print_json(summary)
         return 0
     say(f"{task.name} can be fitted: {pluralize(problem.space.size, 'free parameter')} of {task.model_name}")
-    say(f"  parameters  {_names(physics)}")
+    say(f"  parameters  {_names(physical_names)}")
     if weights:
         say(f"  networks    {pluralize(weights, 'weight')}")
     say(f"  channels    {_names(channels)}")
@@ -54,11 +54,11 @@ def print_fit_check(task: "Task", json: bool) -> int:
         say(f"  stage {number}     {_stage(stage)}")
     for message in result.messages():
         say(message, style="yellow")
-    if physics and result.is_identifiable:
+    if physical_names and result.is_identifiable:
         condition_text = (
             "" if condition is None else f" (condition number {condition:.2g}; above 1e4 some are poorly determined)"
         )
-        subject = "All parameters are" if len(physics) > 1 else "The parameter is"
+        subject = "All parameters are" if len(physical_names) > 1 else "The parameter is"
         say(f"{subject} identifiable from these recordings{condition_text}.")
     if weights:
         say("Identifiability of weights is not assessed: most weights of untrained networks are unidentifiable.")

@@ -76,7 +76,7 @@ class FitProgress:
         self._pending = ""
 
     def _values(self, progress: "Progress") -> str:
-        parts = [f"cost {progress.cost:.6g}", f"rms {progress.normalized_cost:.4g} σ"]
+        parts = [f"cost {progress.cost:.6g}", f"normalized cost {progress.normalized_cost:.4g}"]
         if self._held_out_rms is not None:
             parts.append(f"held-out {self._held_out_rms:.4g} σ")
         parts.append(f"{progress.elapsed:.1f} s")

@@ -87,7 +87,7 @@ def _print_matches(starter: "StarterProject") -> None:
         reason = f"{columns[match.kind, match.target]} is matched to the {match.kind} of {match.target}"
         say(f"not used: {match.column.name} ({reason})", style="dim")
     for name in starter.matches.unrecognized:
-        say(f"not recognised: {name}", style="yellow")
+        say(f"not recognized: {name}", style="yellow")
     for note in starter.notes:
         say(f"note: {note}", style="yellow")
     if unmeasured := [name for name in starter.model.topology.coordinate_names if name not in _targets(starter)]:

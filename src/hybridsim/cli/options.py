@@ -27,7 +27,8 @@ class ModelLoader:
     base: Base = "fixed"
     """Whether a URDF's root link is fixed to the world or free to move."""
     inertia: InertiaPolicy = "file"
-    """Missing inertias of a URDF: use the file unchanged, compute them from the shapes, or report an error."""
+    """Treatment of moving URDF links without mass or inertia: use the values of the file (file), compute them from the
+    shapes (from_geometry), or report an error (error)."""
     packages: dict[str, Path] = field(default_factory=dict)
     """Folders of ROS packages, to resolve package:// paths: --packages my_robot /path/to/my_robot."""
     allowed_folders: tuple[Path, ...] = ()

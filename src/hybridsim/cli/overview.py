@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Sequence
 
-ABOUT = "Robot simulator and system identification: fits physical parameters and neural networks to recorded motion."
+ABOUT = "Robot simulator with system identification: fits physical parameters and neural networks to recorded motion."
 EXAMPLES = """For example:
   hybridsim demo                          # complete fits on recordings that ship with the package
   hybridsim check robot.urdf              # contents and problems of a model file

@@ -24,7 +24,7 @@ def taps(model: ModelName, loader: Loader = ModelLoader(), json: bool = False) -
     from hybridsim.contact.candidates import find_candidates
     from hybridsim.io.hulls import with_hulls
     from hybridsim.sim.simulator import axis_names
-    from hybridsim.taps.catalog import CATALOG, Axis, Form
+    from hybridsim.taps.catalogue import CATALOGUE, Axis, Form
 
     mechanism = with_hulls(loader.load(model))
     with warnings.catch_warnings():
@@ -41,7 +41,7 @@ def taps(model: ModelName, loader: Loader = ModelLoader(), json: bool = False) -
             "writable": quantity.form is not Form.READ_ONLY,
             "description": quantity.description,
         }
-        for quantity in (general.with_names(names) for general in CATALOG)
+        for quantity in (general.with_names(names) for general in CATALOGUE)
     ]
     if json:
         print_json(rows)

@@ -18,8 +18,8 @@ MIN_INVERSE_MASS = 1e-12
 """Added to inverse masses [1/kg], so that those of immovable shapes are positive."""
 
 
-class ImpulseResponse(NamedTuple):
-    """Response of a mechanism to impulses at q = 0."""
+class MobilityAtZero(NamedTuple):
+    """Inverse mass matrix and kinematics of a mechanism at q = 0, for velocities due to impulses."""
 
     mass_inverse: np.ndarray
     """M⁻¹ of the tree before mimic joints are eliminated."""
@@ -41,8 +41,8 @@ class ImpulseResponse(NamedTuple):
         return J
 
 
-def impulse_response(model: Model) -> ImpulseResponse:
-    """Response of a model to impulses at q = 0.
+def mobility_at_zero(model: Model) -> MobilityAtZero:
+    """Inverse mass matrix and kinematics of a model at q = 0.
 
     Raises:
         ValueError: masses or placements are traced, so they have no values yet.
@@ -55,14 +55,14 @@ def impulse_response(model: Model) -> ImpulseResponse:
             "when it is built: build it first, then insert traced values with `equinox.tree_at`"
         )
     if topology.tree_nv == 0:
-        return ImpulseResponse(np.zeros((0, 0)), np.zeros((6, 0)), [Pose(np.eye(3), np.zeros(3))] * topology.nb)
+        return MobilityAtZero(np.zeros((0, 0)), np.zeros((6, 0)), [Pose(np.eye(3), np.zeros(3))] * topology.nb)
     M, subspace, poses = mass_matrix_at_zero(_bodies(model), topology)
     M = M + np.diag(np.asarray(joint.armature))
-    return ImpulseResponse(np.linalg.pinv(M, hermitian=True), subspace, poses)
+    return MobilityAtZero(np.linalg.pinv(M, hermitian=True), subspace, poses)
 
 
 def apparent_inverse_masses(model: Model) -> tuple[np.ndarray, np.ndarray]:
-    """Apparent inverse masses of all shapes and joints at q = 0 [1/kg, and 1/(kg·m²) for hinges].
+    """Apparent inverse masses of shapes [1/kg] and inverse apparent inertias of joints [1/kg or 1/(kg·m²)] at q = 0.
 
     For a shape it is the geometric mean of the eigenvalues of J M⁻¹ Jᵀ, with J the translational Jacobian of the
     shape's origin.
@@ -70,16 +70,16 @@ def apparent_inverse_masses(model: Model) -> tuple[np.ndarray, np.ndarray]:
     Raises:
         ValueError: masses or placements are traced, so they have no values yet.
     """
-    response, shapes = impulse_response(model), []
+    mobility, shapes = mobility_at_zero(model), []
     for info, p in zip(model.geometry.infos, np.asarray(model.geometry.placement.p), strict=True):
         if info.body == WORLD or not model.topology.tree_nv:
             shapes.append(0.0)
             continue
-        (J,) = response.jacobian(model, info.body, p[None])
-        eigenvalues = np.linalg.eigvalsh(J @ response.mass_inverse @ J.T)
+        (J,) = mobility.jacobian(model, info.body, p[None])
+        eigenvalues = np.linalg.eigvalsh(J @ mobility.mass_inverse @ J.T)
         eigenvalues = np.maximum(eigenvalues, MIN_RELATIVE_INVERSE_MASS * eigenvalues.max() + MIN_INVERSE_MASS)
         shapes.append(float(np.exp(np.mean(np.log(eigenvalues)))))
-    return np.array(shapes), np.diag(response.mass_inverse).copy()
+    return np.array(shapes), np.diag(mobility.mass_inverse).copy()
 
 
 def _bodies(model: Model) -> list[BodySpec]:

@@ -15,7 +15,7 @@ from hybridsim.model.model import Model
 from hybridsim.model.specs import WORLD_NAME
 from hybridsim.model.topology import WORLD, Topology
 
-MANY_CONTACTS = 200
+MAX_CONTACTS_WITHOUT_WARNING = 200
 """Number of contacts above which a warning is issued: 200 contacts have 600 constraint rows."""
 
 
@@ -30,8 +30,8 @@ class Pair:
     """`foot|floor`"""
     max_points: int
     """Size of its contact manifold."""
-    data_shapes: tuple[tuple[int, ...], ...] = ()
-    """Shapes of the two arrays in `Geometry.data`."""
+    data_sizes: tuple[tuple[int, ...], ...] = ()
+    """Dimensions of the two arrays in `Geometry.data`."""
 
 
 @dataclass(frozen=True)
@@ -78,12 +78,12 @@ class Candidates:
         return tuple(bodies[k] for k in self.pair_indices)
 
     @cached_property
-    def shape_groups(self) -> tuple[tuple[tuple[Shape, Shape], tuple[int, ...]], ...]:
+    def pair_groups(self) -> tuple[tuple[tuple[Shape, Shape], tuple[int, ...]], ...]:
         """Groups of pairs with equal kinds, data sizes and faces: the two kinds, and the indices in ascending order."""
         groups: dict[tuple, list[int]] = {}
         for k, pair in enumerate(self.pairs):
             a, b = self.infos[pair.first], self.infos[pair.second]
-            groups.setdefault((a.shape, b.shape, pair.data_shapes, a.faces, b.faces), []).append(k)
+            groups.setdefault((a.shape, b.shape, pair.data_sizes, a.faces, b.faces), []).append(k)
         return tuple(((key[0], key[1]), tuple(members)) for key, members in groups.items())
 
 
@@ -137,7 +137,7 @@ def find_candidates(
         message = f"some pairs of shapes in model {model.name!r} have no collision routine and pass through each other"
         warn_user(f"{message}: {kinds}")
     candidates = Candidates(tuple(_group_by_kind(pairs, geometry.infos)), geometry.infos, topology.body_names)
-    if candidates.nc > MANY_CONTACTS:
+    if candidates.nc > MAX_CONTACTS_WITHOUT_WARNING:
         message = (
             f"{candidates.nc} contacts of model {model.name!r} are computed in every step, which makes compilation slow"
         )

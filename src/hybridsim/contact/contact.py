@@ -31,7 +31,7 @@ class AbstractContact(eqx.Module):
 
     @abc.abstractmethod
     def bind(self, model: Model, dt: Scalar) -> "AbstractContact":
-        """Return a copy for a mechanism and a time step [s], with candidate pairs and one value per pair."""
+        """Return a copy for a mechanism and a time step [s], with candidate pairs and their parameters."""
 
     def initial_state(self) -> Any:
         """Internal state at the beginning of a simulation; none by default."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from hybridsim.contact.candidates import find_candidates
 from hybridsim.contact.contact import AbstractContact
 from hybridsim.contact.impulse.impulse_contact import ImpulseContact
-from hybridsim.contact.impulse.stabilisation import RecoveryTime
+from hybridsim.contact.impulse.stabilization import RecoveryTime
 from hybridsim.contact.pair_parameters import candidate_friction, pair_max, pair_mean, pair_values
 from hybridsim.model.model import Model
 
@@ -23,13 +23,13 @@ def with_pair_defaults(contact: AbstractContact, model: Model) -> AbstractContac
     """
     if not isinstance(contact, ImpulseContact):
         return contact
-    geometry, stabilisation = model.geometry, contact.stabilisation
+    geometry, stabilization = model.geometry, contact.stabilization
     by_name = {
         field: specified
         for field in ("friction", "restitution", "softness")
         if isinstance(specified := getattr(contact, field), Mapping)
     }
-    recovery_time = stabilisation.recovery_time if isinstance(stabilisation, RecoveryTime) else None
+    recovery_time = stabilization.recovery_time if isinstance(stabilization, RecoveryTime) else None
     if not by_name and not isinstance(recovery_time, Mapping):
         return contact
     with warnings.catch_warnings():
@@ -49,7 +49,7 @@ def with_pair_defaults(contact: AbstractContact, model: Model) -> AbstractContac
     }
     if isinstance(recovery_time, Mapping):
         default = pair_mean(geometry.recovery_time, candidates)
-        completed["stabilisation"] = RecoveryTime(
+        completed["stabilization"] = RecoveryTime(
             pair_values("the recovery time", recovery_time, candidates, default=default)
         )
     return replace(contact, **completed)

@@ -1,6 +1,6 @@
 """Gradients of open contacts, in forward and reverse mode, that leave values unchanged.
 
-The force of an open contact is zero whatever the gap, so an optimiser gets no gradient towards contact. Here the
+The force of an open contact is zero whatever the gap, so an optimizer gets no gradient towards contact. Here the
 derivative of the normal force is extended to open contacts: at a gap g > 0 it is that of a closed contact times
 exp(−g / reach). The idea is that of "contacts from distance" (Paulus et al. 2025), as a derivative rule.
 """

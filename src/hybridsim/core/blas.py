@@ -14,7 +14,7 @@ from threadpoolctl import ThreadpoolController
 
 
 @contextmanager
-def one_blas_thread() -> Iterator[None]:
+def limit_blas_to_one_thread() -> Iterator[None]:
     """Limit BLAS to one thread, as a context manager or decorator."""
     with _libraries().limit(limits=1, user_api="blas"):
         yield

@@ -17,7 +17,7 @@ class TapError(HybridsimError):
     """A blueprint refers to a quantity, element or network that does not match the model."""
 
 
-class UnsupportedPrimitive(HybridsimError):
+class UnsupportedOperationError(HybridsimError):
     """A function uses an operation that the native back-end does not support."""
 
 

@@ -41,7 +41,7 @@ def spelling_suggestion(name: str, valid: Iterable[str]) -> str:
     best = MIN_SIMILARITY + SIMILARITY_MARGIN
     # sorted, since `valid` may be a set
     for candidate in sorted([c for c in dict.fromkeys(valid) if len(c) <= MAX_NAME_LENGTH][:MAX_CANDIDATES]):
-        # case-insensitive, since wrong capitalisation is the most frequent mistake
+        # case-insensitive, since wrong capitalization is the most frequent mistake
         matcher.set_seq1(candidate.lower())
         threshold = best - SIMILARITY_MARGIN
         # the quick ratios are upper bounds, which rule out most names

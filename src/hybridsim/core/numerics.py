@@ -13,7 +13,7 @@ from hybridsim.core.types import AnyArray, Mat3, Scalar, Vec3
 SMALL_ANGLE_SQUARED = 1e-6
 """Squared angle [rad²] below which trigonometric quotients are replaced by their Taylor series.
 
-At this angle the relative truncation error of the series in `sinc` is 3e-30.
+At this angle the relative truncation error of the series in `sinc_of_square` is 3e-30.
 """
 SMALL_SINE = 1e-3
 """Sine of the half angle below which the logarithm of a rotation is a series, of truncation error 1e-25."""
@@ -54,7 +54,7 @@ def safe_divide(x: AnyArray, y: AnyArray) -> Array:
     return jnp.where(is_zero, 0.0, x / jnp.where(is_zero, 1.0, y))
 
 
-def sinc(angle_squared: Scalar) -> Scalar:
+def sinc_of_square(angle_squared: Scalar) -> Scalar:
     """sin(a)/a as a function of a²."""
     small = angle_squared < SMALL_ANGLE_SQUARED
     angle = jnp.sqrt(jnp.where(small, 1.0, angle_squared))
@@ -64,15 +64,15 @@ def sinc(angle_squared: Scalar) -> Scalar:
 
 def one_minus_cos_over_square(angle_squared: Scalar) -> Scalar:
     """(1 - cos(a))/a² as a function of a²."""
-    # the half-angle form 2 sin²(a/2)/a² does not cancel for small angles
-    half = sinc(0.25 * angle_squared)
+    # the half-angle form 2 sin²(a/2)/a² has no cancellation at small angles
+    half = sinc_of_square(0.25 * angle_squared)
     return 0.5 * half * half
 
 
-def symmetric_solve_3(A: Mat3, b: Float[AnyArray, " 3 *columns"]) -> Float[AnyArray, " 3 *columns"]:
+def solve_symmetric_3(A: Mat3, b: Float[AnyArray, " 3 *columns"]) -> Float[AnyArray, " 3 *columns"]:
     """Solution x of `A x = b` for a symmetric positive definite 3×3 `A`, by LDLᵀ without square roots.
 
-    Unrolled by hand because for a matrix this small the overhead of a library factorisation exceeds the arithmetic,
+    Unrolled by hand because for a matrix this small the overhead of a library factorization exceeds the arithmetic,
     and because the native back-end compiles these lines to a few dozen instructions.
     """
     d0 = A[0, 0]

@@ -42,7 +42,7 @@ Vec3 = Float[AnyArray, "3"]
 Mat3 = Float[AnyArray, "3 3"]
 Quaternion = Float[AnyArray, "4"]
 """Unit quaternion, w first."""
-Twist = Float[AnyArray, "6"]
+MotionVector = Float[AnyArray, "6"]
 """Spatial velocity [rad/s, m/s] or acceleration [rad/s², m/s²]: angular part first."""
 Wrench = Float[AnyArray, "6"]
 """Spatial force [N·m, N]: torque first."""
@@ -54,7 +54,7 @@ Qdd = Float[AnyArray, " nv"]
 """Joint accelerations [rad/s² or m/s²]."""
 Tau = Float[AnyArray, " nv"]
 """Joint torques or forces [N·m or N]."""
-Control = Float[AnyArray, " nu"]
+Command = Float[AnyArray, " nu"]
 """Actuator commands, in the unit of each actuator."""
 StatusCode = Int[AnyArray, ""]
 """A value of `hybridsim.core.result.Status`."""

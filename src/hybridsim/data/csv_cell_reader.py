@@ -21,7 +21,7 @@ class CsvCellReader:
     """Reads the rows of a table cell by cell, and collects their problems."""
 
     def __init__(self, file: str, names: Sequence[str], delimiter: str):
-        """Initialise with no problems so far.
+        """Initialize with no problems so far.
 
         Args:
             file: path of the file; for messages.

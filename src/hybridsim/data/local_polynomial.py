@@ -1,7 +1,7 @@
 """Local polynomial regression: least-squares polynomials in windows of samples, which may be unevenly spaced.
 
 The basis polynomials of a window are orthogonal on its samples and built by the three-term recurrence (Forsythe 1957).
-No normal equations are solved, so the fit is well-conditioned, and all windows are vectorised.
+No normal equations are solved, so the fit is well-conditioned, and all windows are vectorized.
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,9 @@ def local_fit(
     degree: int,
     indices: Int[np.ndarray, " k"] | None = None,
 ) -> LocalFit:
-    """Fit a polynomial around each sample, or around those in `indices`, to the samples from `start` to before `end`.
+    """Fit a polynomial around each sample, or around those in `indices`, to a window of samples.
+
+    A window contains the samples from `start` up to, but excluding, `end`.
 
     Args:
         t: times of the samples, increasing [s].
@@ -57,7 +59,7 @@ def _fit_block(t, values, start, end, evaluation_times, width: int, degree: int)
     index = start[:, None] + np.arange(width)
     weight = (index < end[:, None]).astype(float)
     index = np.minimum(index, len(t) - 1)
-    # time normalised to [-1, 1] in each window
+    # time normalized to [-1, 1] in each window
     middle, half = (t[start] + t[end - 1]) / 2, (t[end - 1] - t[start]) / 2
     time = (t[index] - middle[:, None]) / half[:, None] * weight
     x = (evaluation_times - middle) / half

@@ -12,9 +12,9 @@ WINDOW, DEGREE = 9, 3
 MIN_SAMPLES = 6
 """Minimum number of samples for an estimate."""
 MIN_DISTINCT_VALUES = 10
-"""Minimum number of distinct values of a quantised sensor; with fewer it may be a switched signal."""
+"""Minimum number of distinct values of a quantized sensor; with fewer it may be a switched signal."""
 INTEGER_TOLERANCE = 1e-3
-"""Tolerance on integer multiples of the quantisation step, as recorded values are rounded."""
+"""Tolerance on integer multiples of the quantization step, as recorded values are rounded."""
 MAD_TO_STD = 1.482602218505602
 """Standard deviation of Gaussian noise divided by its median absolute deviation."""
 
@@ -22,8 +22,8 @@ MAD_TO_STD = 1.482602218505602
 def noise_level(series: Series) -> float:
     """Standard deviation of the noise: median absolute deviation from local polynomials, scaled for Gaussian noise.
 
-    Robust to outliers. Noise is assumed to be white, so it is underestimated for filtered signals. For quantised
-    sensors such as encoders it is at least the quantisation noise, even if they are mostly at rest, unless there are
+    Robust to outliers. Noise is assumed to be white, so it is underestimated for filtered signals. For quantized
+    sensors such as encoders it is at least the quantization noise, even if they are mostly at rest, unless there are
     fewer than `MIN_DISTINCT_VALUES` distinct values; for a constant series it is zero.
 
     Raises:
@@ -40,14 +40,14 @@ def noise_level(series: Series) -> float:
     if not usable.any():
         usable = ratio == ratio.max()
     level = MAD_TO_STD * float(np.median(np.abs(series.values - fit.value)[usable] / ratio[usable]))
-    return max(level, _quantisation_std(series.values))
+    return max(level, _quantization_std(series.values))
 
 
-def _quantisation_std(values: np.ndarray) -> float:
-    """Quantisation noise if all changes are integer multiples of a step; else zero."""
+def _quantization_std(values: np.ndarray) -> float:
+    """Quantization noise if all changes are integer multiples of a step; else zero."""
     changes = np.abs(np.diff(values))
     nonzero = changes[changes > 0.0]
-    # quantised readings sometimes repeat; so does a switched command, but it has few distinct values
+    # quantized readings sometimes repeat; so does a switched command, but it has few distinct values
     if len(nonzero) == len(changes) or len(np.unique(values)) < MIN_DISTINCT_VALUES:
         return 0.0
     step = nonzero.min()

@@ -24,7 +24,7 @@ MASS_FACTORS = {"upper": 1.12, "lower": 0.91}
 COULOMB_FRICTION, STRIBECK_FRICTION = (0.025, 0.012), (0.030, 0.016)
 """Coulomb friction of shoulder and elbow, and Stribeck friction, which is added to it [N·m]."""
 STRIBECK_VELOCITY, FRICTION_WIDTH = 0.4, 0.05
-"""Stribeck velocity and regularisation velocity [rad/s]."""
+"""Stribeck velocity and regularization velocity [rad/s]."""
 DAMPING = (0.004, 0.002)
 """Viscous damping of shoulder and elbow [N·m·s/rad]."""
 DRAG = 0.35

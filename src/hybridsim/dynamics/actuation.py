@@ -21,7 +21,7 @@ from jax.core import Tracer
 from jaxtyping import Float
 
 from hybridsim.core.numerics import clamp
-from hybridsim.core.types import AnyArray, Control, Q, Qd, Scalar, Tau, as_floats
+from hybridsim.core.types import AnyArray, Command, Q, Qd, Scalar, Tau, as_floats
 from hybridsim.model.coordinates import expand_q, expand_v, reduce_tau, scalar_positions
 from hybridsim.model.model import Model
 
@@ -61,14 +61,14 @@ class AbstractStage(eqx.Module):
 
 
 class ControlRange(AbstractStage):
-    """Clips commands to the control range of the model."""
+    """Clips commands to the command range of the model."""
 
     def output(self, model, signal, motion, aux, dt):
-        return clamp(signal, model.actuator.control_lower, model.actuator.control_upper)
+        return clamp(signal, model.actuator.command_lower, model.actuator.command_upper)
 
 
 class AffineActuator(AbstractStage):
-    """Affine actuator of the model, gain and bias: force, position servo or velocity servo."""
+    """Affine actuator of the model, with gain and bias: a force actuator, position servo or velocity servo."""
 
     def output(self, model, signal, motion, aux, dt):
         bias = model.actuator.bias
@@ -227,7 +227,7 @@ class Actuation(eqx.Module):
         velocity = model.actuator.gear * qd[np.array([topology.v_slices[j][0] for j in joints], dtype=int)]
         return tuple(stage.initial_state(ActuatorMotion(position, velocity)) for stage in self.stages)
 
-    def torques(self, model: Model, q: Q, qd: Qd, u: Control, aux: tuple, dt: Scalar) -> Tau:
+    def torques(self, model: Model, q: Q, qd: Qd, u: Command, aux: tuple, dt: Scalar) -> Tau:
         """Joint torques or forces of all actuators [N·m or N], clipped to the effort limits of the joints."""
         if len(aux) != len(self.stages):
             raise ValueError(
@@ -241,7 +241,7 @@ class Actuation(eqx.Module):
         tree_tau = (model.actuator.gear * signal) @ _selection_matrix(model)
         return reduce_tau(model, clamp(tree_tau, -model.joint.effort_limit, model.joint.effort_limit))
 
-    def advance(self, model: Model, q: Q, qd: Qd, u: Control, aux: tuple, dt: Scalar) -> tuple:
+    def advance(self, model: Model, q: Q, qd: Qd, u: Command, aux: tuple, dt: Scalar) -> tuple:
         """Internal states of all stages one time step later."""
         if all(stage_aux is None for stage_aux in aux):
             return aux

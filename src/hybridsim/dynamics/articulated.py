@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from hybridsim.core.numerics import symmetric_solve_3
+from hybridsim.core.numerics import solve_symmetric_3
 from hybridsim.core.types import AnyArray, Qdd
 from hybridsim.dynamics.kinematics import Kinematics
 from hybridsim.dynamics.tree import leaves_to_root, root_to_leaves
@@ -50,7 +50,7 @@ def articulated_factors(model: Model, kin: Kinematics, inertia: RigidInertia) ->
             projected = IA.subtract_outer(U, K).with_axis_wrench(S[0], armature * inverse[0] * U[0])
             return projected.transform(X_PB), IA, (U, K, D_factors)
         else:
-            K = symmetric_solve_3(D, U) if n == 3 else U
+            K = solve_symmetric_3(D, U) if n == 3 else U
             D_factors = D.reshape(n, 3)
         return IA.subtract_outer(U, K).transform(X_PB), IA, (U, K, D_factors)
 
@@ -77,7 +77,7 @@ def backward_pass(
         u, n = torque - S @ pA, S.shape[0]
         if n == 6:
             return pA, None, IA.solve(u)
-        k = D_factors[:, 0] * u if n == 1 else symmetric_solve_3(D_factors, u) if n == 3 else u
+        k = D_factors[:, 0] * u if n == 1 else solve_symmetric_3(D_factors, u) if n == 3 else u
         return X_PB.force(pA + k @ U), None, k
 
     forces = np.zeros((model.nb, 6))

@@ -1,6 +1,6 @@
 """Passive joint forces: springs, viscous and dry friction, limit stops.
 
-All forces are regularised for differentiation: dry friction is a tanh of width `friction_width`, a limit stop a
+All forces are regularized for differentiation: dry friction is a tanh of width `friction_width`, a limit stop a
 one-sided spring and damper that never pulls.
 """
 
@@ -47,7 +47,7 @@ def spring_deflection(model: Model, q: Float[AnyArray, " tree_nq"]) -> Float[Any
 
 
 def dry_friction(model: Model, qd: Float[AnyArray, " tree_nv"]) -> Float[AnyArray, " tree_nv"]:
-    """Regularised Coulomb friction with Stribeck effect [N·m or N].
+    """Regularized Coulomb friction with Stribeck effect [N·m or N].
 
     −(F_c + F_b exp(−(v/v_s)²)) tanh(v/w), with F_c `friction`, F_b `stribeck_friction`, v_s `stribeck_velocity`,
     w `friction_width`.
@@ -56,7 +56,7 @@ def dry_friction(model: Model, qd: Float[AnyArray, " tree_nv"]) -> Float[AnyArra
 
 
 def friction_limit(model: Model, qd: Float[AnyArray, " tree_nv"]) -> Float[AnyArray, " tree_nv"]:
-    """Magnitude of dry friction at a velocity, before regularisation [N·m or N]."""
+    """Magnitude of dry friction at a velocity, before regularization [N·m or N]."""
     joint = model.joint
     return joint.friction + joint.stribeck_friction * jnp.exp(-((qd / joint.stribeck_velocity) ** 2))
 

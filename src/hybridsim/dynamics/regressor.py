@@ -1,7 +1,8 @@
 """Inertial-parameter regressor: joint torques are linear in masses, first moments and inertias.
 
 `tau = Y(q, qd, qdd) φ`, with ten parameters per body: m, m c (3), and the inertia about the body frame's origin
-(xx, yy, zz, xy, xz, yz). With measured torques, φ follows from linear least squares without simulation.
+(xx, yy, zz, xy, xz, yz). With measured torques, the base parameters, which are
+the identifiable linear combinations of φ, follow from linear least squares without simulation.
 """
 
 import jax

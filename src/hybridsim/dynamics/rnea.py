@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from hybridsim.core.numerics import cross
-from hybridsim.core.types import AnyArray, ArrayLike, Tau, Twist, Vec3
+from hybridsim.core.types import AnyArray, ArrayLike, MotionVector, Tau, Vec3
 from hybridsim.dynamics.inertias import armature_bias, bias_wrenches, body_inertias
 from hybridsim.dynamics.kinematics import Kinematics, kinematics
 from hybridsim.dynamics.tree import leaves_to_root, root_to_leaves
@@ -98,7 +98,7 @@ def _accelerations(
         (A_P, omega_P), (X_PB, V_WB_B, V_PB_B), (S, qdd) = parent, body, dofs
         omega = V_WB_B[:3]
         if velocity:
-            A_P = A_P + _linear_twist(cross(omega_P, cross(omega_P, X_PB.p)))
+            A_P = A_P + _linear_motion(cross(omega_P, cross(omega_P, X_PB.p)))
         A = X_PB.inv_motion(A_P)
         if velocity:
             omega_J, v_J = V_PB_B[:3], V_PB_B[3:]
@@ -106,12 +106,12 @@ def _accelerations(
         return (A if qdd is None else A + qdd @ S, omega), None
 
     # gravity is modelled as an upward acceleration of the world
-    world = (_linear_twist(-jnp.asarray(model.gravity)) if gravity else np.zeros(6), np.zeros(3))
+    world = (_linear_motion(-jnp.asarray(model.gravity)) if gravity else np.zeros(6), np.zeros(3))
     rows = (kin.X_PB, kin.V_WB_B, kin.V_PB_B)
     return root_to_leaves(model.topology, accelerate, world, rows, (kin.S, qdd))[0][0]
 
 
-def _linear_twist(a: Vec3) -> Twist:
+def _linear_motion(a: Vec3) -> MotionVector:
     return jnp.concatenate([np.zeros(3), a])
 
 

@@ -198,7 +198,7 @@ def _flatten(scores: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
             yield f"{prefix}{name}", float(value)
 
 
-def standard_scores(
+def held_out_errors(
     problem: FitProblem,
     theta: Float[Array, " n"],
     *,
@@ -229,7 +229,7 @@ def standard_scores(
 
 
 def error_metrics(scores: Mapping[str, dict[str, Any]], second_statistic: str) -> dict[str, float]:
-    """Median and another statistic of every case, for each of the `standard_scores`."""
+    """Median and another statistic of every case, for each of the `held_out_errors`."""
     return {
         f"{case}, {kind}, {statistic} [mrad]": case_scores[kind][statistic]
         for case, case_scores in scores.items()

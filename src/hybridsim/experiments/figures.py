@@ -30,18 +30,21 @@ def draw_errors(results: Mapping[str, Any], path: Path, title: str, second_stati
     figure = Figure(figsize=(2.4 + 2.2 * len(kinds), 1.2 + 0.42 * len(names)), layout="constrained")
     axes = figure.subplots(1, len(kinds), sharey=True, squeeze=False)[0]
     for ax, kind in zip(axes, kinds, strict=True):
-        spreads = [cases[name]["scores"][kind] for name in names]
-        for k, spread in enumerate(spreads):
-            ax.barh(k, spread[second_statistic], height=0.62, color=COLOURS[1])
-            ax.barh(k, spread["median"], height=0.62, color=COLOURS[0])
+        statistics_of_cases = [cases[name]["scores"][kind] for name in names]
+        for k, statistics in enumerate(statistics_of_cases):
+            ax.barh(k, statistics[second_statistic], height=0.62, color=COLOURS[1])
+            ax.barh(k, statistics["median"], height=0.62, color=COLOURS[0])
             ax.text(
-                spread[second_statistic],
+                statistics[second_statistic],
                 k,
-                f" {_format_value(spread['median'])} / {_format_value(spread[second_statistic])}",
+                f" {_format_value(statistics['median'])} / {_format_value(statistics[second_statistic])}",
                 va="center",
                 fontsize=8,
             )
-        _set_scale(ax, [spread[statistic] for spread in spreads for statistic in ("median", second_statistic)])
+        _set_scale(
+            ax,
+            [statistics[statistic] for statistics in statistics_of_cases for statistic in ("median", second_statistic)],
+        )
         ax.set_title(kind, fontsize=10)
         ax.set_xlabel("mrad", fontsize=9)
         ax.tick_params(labelsize=8)

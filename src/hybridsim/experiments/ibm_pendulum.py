@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hybridsim.data.recording import Recording
-from hybridsim.experiments.experiment import Case, Experiment, Goal, error_metrics, standard_scores
+from hybridsim.experiments.experiment import Case, Experiment, Goal, error_metrics, held_out_errors
 from hybridsim.experiments.figures import draw_errors
 from hybridsim.experiments.marker_camera import PARAMETER_NAMES, Camera, Markers, calibrate, fit_circle
 from hybridsim.experiments.recordings import recordings_folder
@@ -46,7 +46,7 @@ DT = 1.0 / 400.0
 TRAINING, HELD_OUT = tuple(range(2, 13)), (13, 14, 15)
 WINDOWS = (0.25, 1.0)
 NOISE = {"phi1": 0.6e-3, "phi2": 1.1e-3}
-"""Noise of the angles [rad]: residuals of local polynomial fits."""
+"""Standard deviation of the noise of the angles [rad], from their deviations from local polynomial fits."""
 LENGTHS = (0.091, 0.0697)
 """Lengths of the links, as published [m]."""
 CHANNELS = {"phi1": "joint.q[joint0]", "phi2": "joint.q[joint0] + joint.q[joint1]"}
@@ -124,7 +124,7 @@ def model() -> Model:
 def grafts(*, network: bool) -> tuple[Graft, ...]:
     """Drag on both rods, and optionally a network."""
     rods = tuple(
-        Graft(f"body.external_force[link{k}]", f"body.twist[link{k}]", RodDrag((0, 0, 0), (0, 0, -L), quadratic=1e-3))
+        Graft(f"body.external_wrench[link{k}]", f"body.twist[link{k}]", RodDrag((0, 0, 0), (0, 0, -L), quadratic=1e-3))
         for k, L in enumerate(LENGTHS)
     )
     net = MLP(4, 2, hidden=(8,), input_scale=[1.0, 1.0, 20.0, 20.0], output_scale=1e-5)
@@ -237,7 +237,7 @@ EXPERIMENT = Experiment(
     claim="Part of the error of a rigid model of IBM's double pendulum is due to the camera.",
     source="ibm_double_pendulum/N.csv: Asseman et al. 2018, CDLA-Sharing-1.0",
     cases=_cases,
-    score=lambda problem, theta: standard_scores(problem, theta, windows=WINDOWS),
+    score=lambda problem, theta: held_out_errors(problem, theta, windows=WINDOWS),
     metrics=lambda scores: error_metrics(scores, "mean"),
     goals=tuple(
         Goal(

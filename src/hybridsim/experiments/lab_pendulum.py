@@ -22,7 +22,7 @@ import equinox as eqx
 import numpy as np
 
 from hybridsim.data.recording import Recording
-from hybridsim.experiments.experiment import Case, Experiment, Goal, error_metrics, standard_scores
+from hybridsim.experiments.experiment import Case, Experiment, Goal, error_metrics, held_out_errors
 from hybridsim.experiments.figures import draw_errors
 from hybridsim.experiments.recordings import recordings_folder
 from hybridsim.identify.problem import FitProblem, Stage
@@ -43,7 +43,7 @@ DT = 0.002
 SUBSAMPLING = 2
 """Ratio by which the 1 kHz samples are subsampled; their noise of 0.05 mrad is far below the model error."""
 NOISE = 1e-3
-"""Standard deviation of the residuals [rad], which are dominated by model error."""
+"""Standard deviation of the errors [rad], which are dominated by model error."""
 HELD_OUT = range(1, 26, 4)
 WINDOWS = (1.0, 2.65)
 CHANNELS = {"phi1": "joint.q[joint0]", "phi2": "joint.q[joint0] + joint.q[joint1]"}
@@ -121,7 +121,7 @@ def grafts(*, network: bool) -> tuple[Graft, ...]:
     """Drag on both rods, and optionally a network for the remaining effects."""
     length = float(_recordings()[1][4])
     rods = tuple(
-        Graft(f"body.external_force[{body}]", f"body.twist[{body}]", RodDrag((0, 0, 0), (0, 0, -L), quadratic=0.01))
+        Graft(f"body.external_wrench[{body}]", f"body.twist[{body}]", RodDrag((0, 0, 0), (0, 0, -L), quadratic=0.01))
         for body, L in (("link0", length), ("link1", ROD_2_LENGTH))
     )
     if not network:
@@ -186,7 +186,7 @@ EXPERIMENT = Experiment(
     claim="Stribeck friction and air drag explain a real double pendulum; a network models the remaining effects.",
     source="lab_double_pendulum/segments.npz: dynamicslab/MultiArm-Pendulum, MIT licence",
     cases=_cases,
-    score=lambda problem, theta: standard_scores(problem, theta, windows=WINDOWS),
+    score=lambda problem, theta: held_out_errors(problem, theta, windows=WINDOWS),
     metrics=lambda scores: error_metrics(scores, "worst"),
     goals=tuple(
         Goal(

@@ -92,7 +92,7 @@ def discover(
         problem: problem with candidate grafts, whose networks are free, and with held-out runs.
         stage: stage for all fits and evaluations; its sparsity is ignored.
         seeds: seeds of initial weights and of the subsets of runs.
-        warm_up: stages that precede `stage` in fits from freshly initialised networks.
+        warm_up: stages that precede `stage` in fits from freshly initialized networks.
         completed: results of seeds that need not be run again.
         on_seed: called with the result of each seed.
         log: called with progress messages.

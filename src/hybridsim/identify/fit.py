@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from jaxtyping import Float
 
-from hybridsim.core.blas import one_blas_thread
+from hybridsim.core.blas import limit_blas_to_one_thread
 from hybridsim.core.errors import DivergedError, HybridsimError
 from hybridsim.identify.initial_guess import InitialGuess
 from hybridsim.identify.initial_state_fit import fit_initial_states
@@ -84,7 +84,7 @@ class FitResult:
         return not self.stopped and self.terminations[-1].has_converged
 
 
-@one_blas_thread()
+@limit_blas_to_one_thread()
 def fit(
     problem: FitProblem,
     stages: Sequence[Stage] = (Stage(),),
@@ -97,7 +97,7 @@ def fit(
 
     Args:
         problem: setup, free parameters and recordings.
-        stages: stages in order, each initialised with the result of the previous one; short windows converge from
+        stages: stages in order, each initialized with the result of the previous one; short windows converge from
             poorer initial values and come first.
         checkpoint_store: storage of checkpoints; the fit resumes from its newest one, if any.
         callback: called after every step.
@@ -188,7 +188,7 @@ def _check_not_diverged(state: SolverState, objective: Objective, guess: Initial
     first = f"{w.start[diverged[0]]:g} s of {objective.layout.run_names[w.recording[diverged[0]]]}"
     where = f"{len(diverged)} of {w.count} windows, the first at {first}"
     names = ", ".join(guess.unmeasured)
-    unmeasured = f"; not measured, and therefore initialised at the home configuration: {names}" if names else ""
+    unmeasured = f"; not measured, and therefore initialized at the home configuration: {names}" if names else ""
     raise DivergedError(
         f"the simulation diverges at the initial values in {where}{unmeasured}. "
         "Try shorter windows, a smaller time step or other initial values."

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.linalg import qr
 
-from hybridsim.core.blas import one_blas_thread
+from hybridsim.core.blas import limit_blas_to_one_thread
 from hybridsim.identify.objective import Objective, Point
 from hybridsim.identify.theta_layout import ThetaLayout
 
@@ -51,7 +51,7 @@ class Identifiability:
     weak: tuple[str, ...]
     """Parameters whose standard deviation exceeds half the range between their bounds, or their typical magnitude."""
     at_bounds: tuple[str, ...]
-    """Parameters that are at a bound at the point of linearisation."""
+    """Parameters that are at a bound at the point of linearization."""
 
     @property
     def rank(self) -> int:
@@ -89,9 +89,9 @@ class Identifiability:
         return messages
 
 
-@one_blas_thread()
+@limit_blas_to_one_thread()
 def identifiability(objective: Objective, point: Point) -> Identifiability:
-    """Identifiability of the parameters of an objective, linearised at a point."""
+    """Identifiability of the parameters of an objective, linearized at a point."""
     layout = objective.layout
     J = reduced_jacobian(objective, point)
     length = np.linalg.norm(J, axis=0)
@@ -132,7 +132,7 @@ def reduced_jacobian(objective: Objective, point: Point) -> Float[Array, "k N"]:
     total = np.diag(objective.layout.prior_weight)
     # weights of a robust loss depend on residuals, which are meaningless before a fit
     linear = copy(objective)
-    linear.terms = replace(objective.terms, loss="linear")
+    linear.settings = replace(objective.settings, loss="linear")
     for batch, _, _, _, J in linear.linearize(point):
         for window in linear.stack_derivatives(J, batch):
             J_theta, J_state = window[:N].T, window[N:].T

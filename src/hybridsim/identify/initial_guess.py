@@ -1,7 +1,7 @@
 """Initial guesses of the initial states of windows, from measurements near the beginning of each window.
 
 Measured coordinates and velocities are values and rates of local cubic fits to their channels. Coordinates that
-no channel measures are initialised at the model's home configuration, at rest, and are reported.
+no channel measures are initialized at the model's home configuration, at rest, and are reported.
 """
 
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ def initial_guess(
         state_layout: conversion of the model's states to deltas.
         sensors: sensors of the channels.
         recordings: recordings that the windows are cut from.
-        windows: windows to initialise.
+        windows: windows to initialize.
         span: time span of a local fit [s]; extended if it contains fewer than `MIN_SAMPLES` samples.
         smooth: smooth the values; rates are always taken from local fits.
     """

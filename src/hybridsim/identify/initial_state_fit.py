@@ -69,13 +69,13 @@ def _fit(objective: Objective, point: Point, max_steps: int) -> Point:
         damping[running] *= np.where(accepted, 1.0 / 3.0, growth[running])
         growth[running] = np.where(accepted, 2.0, 2.0 * growth[running])
         done |= damping[running] > MAX_DAMPING
-        relinearised = running[accepted & ~done]
+        relinearized = running[accepted & ~done]
         cost[running[accepted]] = new[accepted]
-        if len(relinearised):
-            cost[relinearised], d[relinearised], D[relinearised] = objective.initial_state_equations(
-                point, (instance[relinearised], window[relinearised])
+        if len(relinearized):
+            cost[relinearized], d[relinearized], D[relinearized] = objective.initial_state_equations(
+                point, (instance[relinearized], window[relinearized])
             )
-            scale[relinearised] = np.maximum(scale[relinearised], np.einsum("kii->ki", D[relinearised]))
+            scale[relinearized] = np.maximum(scale[relinearized], np.einsum("kii->ki", D[relinearized]))
         running = running[~done]
     return point
 

@@ -46,7 +46,7 @@ class InitialStateLayout:
         return self.nq == self.nv
 
     def pack(self, q: Float[Array, "batch nq"], qd: Float[Array, "batch nv"], t: Float[Array, " batch"]) -> Array:
-        """Pack initial states at times `t` [s] into rows of cells; the simulator initialises internal states."""
+        """Pack initial states at times `t` [s] into rows of cells; the simulator initializes internal states."""
         if not self.has_internal_state:
             rows = np.tile(self._template, (len(q), 1))
             rows[:, self.q_cells], rows[:, self.qd_cells], rows[:, self.t_cell] = q, qd, t
@@ -125,7 +125,7 @@ class InitialStateLayout:
 
     @cached_property
     def has_internal_state(self) -> bool:
-        """Whether actuation stages have internal states, which are initialised from q and q̇."""
+        """Whether actuation stages have internal states, which are initialized from q and q̇."""
         with jax.enable_x64(True):
             return bool(jax.tree.leaves(self.sim.initial_state().aux["actuation"]))
 

@@ -28,12 +28,12 @@ from hybridsim.spatial.inertia import SYMMETRIC_ORDER
 Array = np.ndarray
 MIN_DATA_FRACTION = 0.5
 """Fraction of an estimate due to data, not to the ridge penalty, below which a parameter is weak."""
-BODY_NAMES = (
+BODY_PARAMETERS = (
     "body.mass[{}]",
     *(f"body.com[{{}}].{axis}" for axis in "xyz"),
     *(f"body.inertia[{{}}].{entry}" for entry in ("xx", "yy", "zz", "xy", "xz", "yz")),
 )
-JOINT_NAMES = ("joint.armature[{}]", "joint.damping[{}]", "joint.friction[{}]")
+JOINT_PARAMETERS = ("joint.armature[{}]", "joint.damping[{}]", "joint.friction[{}]")
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,5 +154,5 @@ def _with_parameters(model: Model, parameters: Float[Array, " c"], has_mass: Boo
 def _names(model: Model, has_mass: Bool[Array, " nb"]) -> list[str]:
     topology = model.topology
     bodies = [name for name, selected in zip(topology.body_names, has_mass, strict=True) if selected]
-    body_names = [template.format(body) for body in bodies for template in BODY_NAMES]
-    return body_names + [template.format(dof) for dof in topology.dof_names for template in JOINT_NAMES]
+    body_parameters = [template.format(body) for body in bodies for template in BODY_PARAMETERS]
+    return body_parameters + [template.format(dof) for dof in topology.dof_names for template in JOINT_PARAMETERS]

@@ -1,4 +1,4 @@
-"""Scales of network inputs and outputs in the recordings, for normalisation.
+"""Scales of network inputs and outputs in the recordings, for normalization.
 
 They are statistics over states estimated from the measurements (the initial guesses of many windows); all other
 quantities are computed from these states by the model with its current networks.
@@ -62,7 +62,7 @@ def signal_scales(problem: FitProblem) -> tuple[SignalScales, ...]:
 def scale_to_data(
     problem: FitProblem, *, inputs: Collection[int] | None = None, outputs: Collection[int] = ()
 ) -> FitProblem:
-    """Normalise the networks of a problem to the scales of its recordings.
+    """Normalize the networks of a problem to the scales of its recordings.
 
     Args:
         problem: problem before a fit.
@@ -108,7 +108,7 @@ def _signals(selection: Selection, values: dict[str, Array], *, pooled: bool) ->
     width, count = max(len(selection.quantity.components), 1), len(selection.rows) * selection.scalars_per_row
     array = values.get(selection.quantity.name)
     if array is None or array[0].size != selection.total_rows * width:
-        # not computed by `observe`, or a displacement of the configuration, which has nv entries instead of nq
+        # not computed by `observe`, or a delta of the configuration, which has nv entries instead of nq
         return [np.array([-1.0, 1.0])] * (selection.scalars_per_row if pooled else count)
     array = array.reshape(len(array), selection.total_rows, width)[:, list(selection.rows)]
     array = array[:, :, list(selection.components)] if selection.components else array

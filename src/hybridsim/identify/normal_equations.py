@@ -114,7 +114,7 @@ def bounded_step(
         state_damping: damping added to the diagonal of D.
         lower: lower bounds of the step of θ, at most zero.
         upper: upper bounds of the step of θ, at least zero.
-        solve_qp: solver of the reduced box-constrained QP; `solve_penalised_qp` if there is a penalty.
+        solve_qp: solver of the reduced box-constrained QP; `solve_penalized_qp` if there is a penalty.
     """
     reduced = eliminate_initial_states(equations, theta_damping, state_damping)
     step = solve_qp(reduced.A, reduced.a, lower, upper)

@@ -36,8 +36,8 @@ MAX_BATCH_BYTES = 128 * 2**20
 
 
 @dataclass(frozen=True)
-class Terms:
-    """Terms of an objective."""
+class ObjectiveSettings:
+    """Settings of an objective."""
 
     loss: str = "linear"
     """Robust loss of the samples."""
@@ -95,29 +95,30 @@ class Objective:
         layout: ThetaLayout,
         windows: Windows,
         guess: tuple[Array, Array],
-        terms: Terms,
+        settings: ObjectiveSettings,
     ):
         """Prepare sampling, inputs and penalties.
 
         Args:
             simulator: simulator of the windows.
-            layout: layout of θ over the runs that the windows are segments of.
+            layout: layout of θ over the runs that the windows are parts of.
             windows: measurements and inputs.
             guess: initial guess of coordinates (W, nq) and velocities (W, nv) at the beginning of each window.
-            terms: terms of the sum.
+            settings: robust loss, unknowns, priors and penalties.
         """
-        self.simulator, self.layout, self.windows, self.guess, self.terms = simulator, layout, windows, guess, terms
+        self.simulator, self.layout, self.windows = simulator, layout, windows
+        self.guess, self.settings = guess, settings
         self.N = layout.size
         self.m = len(simulator.setup.sensors.names)
-        self.s = simulator.state_layout.size if terms.free_initial_states else 0
-        std = terms.initial_state_std
+        self.s = simulator.state_layout.size if settings.free_initial_states else 0
+        std = settings.initial_state_std
         weight = np.zeros(self.s) if std is None or not self.s else 1.0 / np.asarray(std, dtype=float)
-        self.prior_terms = PriorTerms(layout, simulator.state_layout, guess, weight, terms.sparsity)
+        self.prior_terms = PriorTerms(layout, simulator.state_layout, guess, weight, settings.sparsity)
         self.continuity: Continuity | None = None
-        if terms.continuity_std is not None and self.s:
+        if settings.continuity_std is not None and self.s:
             if not simulator.with_states:
                 raise ValueError("continuity between windows requires a simulator with_states=True")
-            self.continuity = Continuity(windows, simulator.state_layout, terms.continuity_std)
+            self.continuity = Continuity(windows, simulator.state_layout, settings.continuity_std)
         delay = simulator.delays(np.asarray(simulator.space.initial)[None])
         self.sampling = Sampling(windows, delay.steps[0], has_free_delay=simulator.has_free_delay)
         # readings precede steps: the result of the last step is needed for continuity and for samples within it
@@ -134,12 +135,12 @@ class Objective:
     def select(self, index: Int[Array, " k"]) -> "Objective":
         """Select windows."""
         guess = (self.guess[0][index], self.guess[1][index])
-        return Objective(self.simulator, self.layout, self.windows.select(index), guess, self.terms)
+        return Objective(self.simulator, self.layout, self.windows.select(index), guess, self.settings)
 
     def truncate(self, steps: int) -> "Objective":
         """Truncate every window to its first steps, without continuity."""
-        terms = replace(self.terms, continuity_std=None)
-        return Objective(self.simulator, self.layout, self.windows.truncate(steps), self.guess, terms)
+        settings = replace(self.settings, continuity_std=None)
+        return Objective(self.simulator, self.layout, self.windows.truncate(steps), self.guess, settings)
 
     def point(self, theta: Float[Array, "*P n"]) -> Point:
         """Point with a single-run θ for all runs and the initial guess of all initial states."""
@@ -166,7 +167,7 @@ class Objective:
         ends = self.continuity.allocate(len(point.theta), self.windows.count, 0) if self.continuity else None
         for batch, _ in self._batches(point, directions=1):
             readings = self.simulator.readings(*batch.arguments)
-            costs = 0.5 * self._robust(self._residuals(point, readings.y, batch)).cost.sum(axis=1)
+            costs = 0.5 * self._robust_residuals(self._residuals(point, readings.y, batch)).cost.sum(axis=1)
             np.add.at(total, batch.instance, np.where(readings.ok, costs, np.inf))
             if self.continuity and ends:
                 self.continuity.record(ends, batch.instance, batch.window, readings.y, None, self.m)
@@ -180,7 +181,7 @@ class Objective:
         cost, a, d = self.prior_terms.cost_and_gradients(*point)
         A = np.tile(self.prior_terms.theta_hessian(), (P, 1, 1))
         B, D = np.zeros((P, W, s, N)), np.zeros((P, W, s, s))
-        if self.prior_terms.constrains_initial_states:
+        if self.prior_terms.has_initial_state_prior:
             jacobian = self.prior_terms.initial_state_residuals(point.q, point.qd)[1]
             D += jacobian.transpose(0, 1, 3, 2) @ jacobian
         ends = self.continuity.allocate(P, W, N + s) if self.continuity else None
@@ -188,7 +189,7 @@ class Objective:
             gram, gradient = J @ J.transpose(0, 2, 1), (J @ scaled.residual[..., None])[..., 0]
             p, w, k = batch.instance, batch.window, self.simulator.space.size
             np.add.at(cost, p, np.where(readings.ok, 0.5 * scaled.cost.sum(axis=1), np.inf))
-            if self.layout.has_per_run:
+            if self.layout.has_per_run_parameters:
                 index = self.layout.index[self.windows.recording[w]]
                 np.add.at(A, (p[:, None, None], index[:, :, None], index[:, None]), gram[:, :k, :k])
                 np.add.at(a, (p[:, None], index), gradient[:, :k])
@@ -216,7 +217,7 @@ class Objective:
         """
         for batch, _ in self._batches(point, directions=self.N + self.s):
             readings, tangents = self.simulator.derivatives(*batch.arguments, *self._directions(point, batch))
-            scaled = self._robust(self._residuals(point, readings.y, batch))
+            scaled = self._robust_residuals(self._residuals(point, readings.y, batch))
             J = self._residual_jacobian(point, readings.y, tangents, batch) * scaled.jacobian_scale[:, None]
             yield batch, readings, tangents, scaled, J
 
@@ -226,7 +227,7 @@ class Objective:
         costs = 0.5 * np.square(residual[pairs]).sum(axis=1)
         for batch, part in self._batches(point, directions=1, pairs=pairs):
             readings = self.simulator.readings(*batch.arguments)
-            sample_costs = 0.5 * self._robust(self._residuals(point, readings.y, batch)).cost.sum(axis=1)
+            sample_costs = 0.5 * self._robust_residuals(self._residuals(point, readings.y, batch)).cost.sum(axis=1)
             costs[part] += np.where(readings.ok, sample_costs, np.inf)
         return costs
 
@@ -244,7 +245,7 @@ class Objective:
             t_theta = np.zeros((1, self.s, self.simulator.space.size))
             t_initial = self._initial_state_directions(point, batch)
             readings, tangents = self.simulator.derivatives(*batch.arguments, t_theta, t_initial)
-            scaled = self._robust(self._residuals(point, readings.y, batch))
+            scaled = self._robust_residuals(self._residuals(point, readings.y, batch))
             J = self._residual_jacobian(point, readings.y, tangents, batch) * scaled.jacobian_scale[:, None]
             costs[part] += np.where(readings.ok, 0.5 * scaled.cost.sum(axis=1), np.inf)
             d[part] += (J @ scaled.residual[..., None])[..., 0]
@@ -270,7 +271,7 @@ class Objective:
         scale = 1.0 if windows is None else self.windows.count / len(windows)
         for batch, _ in self._batches(point, directions=1, pairs=self._pairs(point, windows)):
             readings = self.simulator.readings(*batch.arguments)
-            scaled = self._robust(self._residuals(point, readings.y, batch))
+            scaled = self._robust_residuals(self._residuals(point, readings.y, batch))
             ct_readings = scaled.residual * scaled.jacobian_scale * self.windows.weight[batch.window]
             ct_y = self.sampling.scatter(ct_readings, batch.window, *readings.y.shape[1:])
             cotangents = self.simulator.pull_back(*batch.arguments, ct_y)
@@ -313,7 +314,7 @@ class Objective:
             part = slice(first, first + size)
             p, w = instance[part], window[part]
             theta = point.theta[0] if len(point.theta) == 1 else point.theta[p]
-            if self.layout.has_per_run:
+            if self.layout.has_per_run_parameters:
                 theta = np.take_along_axis(point.theta[p], self.layout.index[self.windows.recording[w]], axis=1)
             initial = self.simulator.state_layout.pack(point.q[p, w], point.qd[p, w], self.windows.start[w])
             yield WindowBatch(p, w, (theta, initial, self.inputs[w])), part
@@ -358,7 +359,7 @@ class Objective:
 
     def _delays(self, point: Point, batch: WindowBatch) -> Delays:
         """Delays in each window of a batch."""
-        if not self.layout.has_per_run:
+        if not self.layout.has_per_run_parameters:
             return Delays(*(x[batch.instance] for x in self.simulator.delays(point.theta)))
         # one evaluation for every recording of every instance
         delays = self.simulator.delays(point.theta[:, self.layout.index].reshape(-1, self.simulator.space.size))
@@ -367,7 +368,7 @@ class Objective:
 
     def stack_derivatives(self, derivatives: Float[Array, "b d ..."], batch: WindowBatch) -> Float[Array, "b D ..."]:
         """Derivatives along stacked θ and initial states, from those along single-run θ and initial states."""
-        if not self.layout.has_per_run:
+        if not self.layout.has_per_run_parameters:
             return derivatives
         n = self.simulator.space.size
         result = np.zeros((len(derivatives), self.N + self.s, *derivatives.shape[2:]))
@@ -376,5 +377,5 @@ class Objective:
         result[:, self.N :] = derivatives[:, n:]
         return result
 
-    def _robust(self, r: Float[Array, "b M"]) -> RobustResiduals:
-        return robust_residuals(self.terms.loss, r, self.terms.loss_scale)
+    def _robust_residuals(self, r: Float[Array, "b M"]) -> RobustResiduals:
+        return robust_residuals(self.settings.loss, r, self.settings.loss_scale)

@@ -9,7 +9,7 @@ An input becomes zero if all its weights do, and likewise a network.
     κ Σ ‖network‖    Sparsity(grafts=κ), over whole networks
 
 They are added to ½ Σ residual²; those on layers are from NeuralSim (Heiden et al. 2021). Norms and absolute values are
-not differentiable at zero, so that a solver must treat them separately: `solve_penalised_qp` minimises a quadratic
+not differentiable at zero, so that a solver must treat them separately: `solve_penalized_qp` minimizes a quadratic
 function plus such a penalty.
 """
 
@@ -77,7 +77,7 @@ class Penalty:
         return total
 
     def proximal_map(self, x: Float[Array, " N"], step: Float[Array, " N"]) -> Float[Array, " N"]:
-        """Proximal map: the minimiser y of ½ Σ (y − x)²/step plus the penalty; steps are equal within a group."""
+        """Proximal map: the minimizer y of ½ Σ (y − x)²/step plus the penalty; steps are equal within a group."""
         y = np.sign(x) * np.maximum(np.abs(x) - step * self.l1, 0.0)
         for index, weight in self.groups:
             size = np.sqrt(np.square(y[index]).sum())
@@ -143,7 +143,7 @@ def _sort_nested(groups: list[tuple[Int[Array, " k"], float]]) -> tuple[tuple[In
         for outer, _ in ordered[k + 1 :]:
             common = np.isin(inner, outer)
             if common.any() and not common.all():
-                raise HybridsimError("two penalised groups of parameters overlap without being nested")
+                raise HybridsimError("two penalized groups of parameters overlap without being nested")
     return tuple(ordered)
 
 
@@ -160,7 +160,7 @@ def l2_weights(layout: ThetaLayout, sparsity: Sparsity) -> Float[Array, " N"]:
     return layout.l2 + np.where(is_upper, sparsity.l2, 0.0)
 
 
-def solve_penalised_qp(
+def solve_penalized_qp(
     A: Float[Array, "P N N"],
     a: Float[Array, "P N"],
     lower: Float[Array, "P N"],
@@ -168,16 +168,16 @@ def solve_penalised_qp(
     theta: Float[Array, "P N"],
     penalty: Penalty,
 ) -> Float[Array, "P N"]:
-    """Step x between bounds that minimises a·x + ½ x·A x plus the penalty of θ + x."""
-    unpenalised = solve_box_qp(A, a, lower, upper)
+    """Step x between bounds that minimizes a·x + ½ x·A x plus the penalty of θ + x."""
+    unpenalized = solve_box_qp(A, a, lower, upper)
     with np.errstate(over="ignore", invalid="ignore"):
         return np.stack(
-            [_admm(A[p], a[p], lower[p], upper[p], theta[p], penalty, unpenalised[p]) for p in range(len(a))]
+            [_admm(A[p], a[p], lower[p], upper[p], theta[p], penalty, unpenalized[p]) for p in range(len(a))]
         )
 
 
-def _admm(A, a, lower, upper, theta, penalty: Penalty, unpenalised) -> Float[Array, " N"]:
-    """Penalised minimum of one instance, by alternating directions (ADMM, Boyd et al. 2011) with adaptive ρ.
+def _admm(A, a, lower, upper, theta, penalty: Penalty, unpenalized) -> Float[Array, " N"]:
+    """Penalized minimum of one instance, by alternating directions (ADMM, Boyd et al. 2011) with adaptive ρ.
 
     The quadratic function, the penalty and the bounds each have a copy of the unknowns; the penalty's copy, whose zeros
     are exact, is the result.
@@ -198,7 +198,7 @@ def _admm(A, a, lower, upper, theta, penalty: Penalty, unpenalised) -> Float[Arr
         return np.linalg.inv(M)
 
     inverse = inverse_matrix(rho)
-    z, u = theta + unpenalised, np.zeros_like(theta)
+    z, u = theta + unpenalized, np.zeros_like(theta)
     clipped, v = z.copy(), np.zeros_like(theta)
     fixed_terms = A[:, fixed] @ theta[fixed]
     for iteration in range(MAX_ITERATIONS):
@@ -219,7 +219,7 @@ def _admm(A, a, lower, upper, theta, penalty: Penalty, unpenalised) -> Float[Arr
         dual = rho * np.linalg.norm(np.tile(scale, 2) * (np.concatenate([z, clipped]) - before))
         size = max(np.linalg.norm(scale * z), np.linalg.norm(scale * x), np.finfo(float).tiny)
         if not np.isfinite(size):
-            return unpenalised  # overflow: the solver will reject this step as well
+            return unpenalized  # overflow: the solver will reject this step as well
         if max(primal, dual) <= TOLERANCE * size:
             break
         if iteration % 50 == 49 and not 0.1 < primal / max(dual, np.finfo(float).tiny) < 10.0:

@@ -1,7 +1,7 @@
 """Least squares over physically consistent bodies and dissipative joints.
 
 A body is physically consistent if its pseudo-inertia, the second moments ∫ x xᵀ dm of x = (r, 1), is positive definite
-(Wensing, Kim & Slotine 2018): a convex set, with a projection that clips eigenvalues. The sum of squares is minimised
+(Wensing, Kim & Slotine 2018): a convex set, with a projection that clips eigenvalues. The sum of squares is minimized
 over it by the alternating direction method of multipliers (ADMM, Boyd et al. 2011).
 """
 
@@ -30,7 +30,7 @@ class ConsistentInertias:
     gyration_radius: Float[Array, " b"]
     """Polar radius of gyration about the origin of the body frame: RMS distance of the mass from it [m]."""
     min_eigenvalue: Float[Array, " b"]
-    """Lower limit of the eigenvalues of the normalised pseudo-inertia."""
+    """Lower limit of the eigenvalues of the normalized pseudo-inertia."""
 
     @classmethod
     def from_model(cls, model: Model, phi: Float[Array, "b 10"], has_mass: Bool[Array, " nb"]) -> "ConsistentInertias":
@@ -42,7 +42,7 @@ class ConsistentInertias:
         return cls(mass, gyration_radius, MIN_EIGENVALUE_RATIO * np.maximum(smallest, 1e-6))
 
     def pseudo_inertias(self, phi: Float[Array, "b 10"]) -> Float[Array, "b 4 4"]:
-        """Pseudo-inertias, normalised by mass and radius of gyration."""
+        """Pseudo-inertias, normalized by mass and radius of gyration."""
         pseudo = np.zeros((len(phi), 4, 4))
         for k, (body, mass, gyration_radius) in enumerate(zip(phi, self.mass, self.gyration_radius, strict=True)):
             I = inertia_matrix(body[4:])
@@ -78,7 +78,7 @@ def consistent_least_squares(
     origin: Float[Array, " c"],
     scale: Float[Array, " c"],
 ) -> Float[Array, " c"]:
-    """Physically consistent parameters origin + scale · x that minimise ½ x·gram x − rhs·x.
+    """Physically consistent parameters origin + scale · x that minimize ½ x·gram x − rhs·x.
 
     Args:
         bodies: set of consistent parameters.

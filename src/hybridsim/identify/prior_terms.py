@@ -21,7 +21,7 @@ class PriorTerms:
         initial_state_weight: Float[Array, " s"],
         sparsity: Sparsity,
     ):
-        """Weight priors and penalties.
+        """Prepare the penalties.
 
         Args:
             layout: layout of θ, with its prior.
@@ -35,7 +35,7 @@ class PriorTerms:
         self.penalty, self.l2 = sparsity_penalty(layout, sparsity), l2_weights(layout, sparsity)
 
     @property
-    def constrains_initial_states(self) -> bool:
+    def has_initial_state_prior(self) -> bool:
         """Whether initial states have a prior."""
         return bool(self.initial_state_weight.any())
 
@@ -65,7 +65,7 @@ class PriorTerms:
         """Residuals of the prior on the initial states, with Jacobians."""
         weight = self.initial_state_weight
         shape = (*q.shape[:2], len(weight))
-        if not self.constrains_initial_states:
+        if not self.has_initial_state_prior:
             return np.zeros(shape), np.zeros((*shape, len(weight)))
         q0, qd0 = np.broadcast_to(self.guess[0], q.shape), np.broadcast_to(self.guess[1], qd.shape)
         difference = self.state_layout.difference(q0, qd0, q, qd)

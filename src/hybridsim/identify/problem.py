@@ -11,7 +11,7 @@ import numpy as np
 from hybridsim.core.errors import HybridsimError
 from hybridsim.data.recording import Recording
 from hybridsim.identify.initial_guess import InitialGuess, initial_guess
-from hybridsim.identify.objective import Objective, Terms
+from hybridsim.identify.objective import Objective, ObjectiveSettings
 from hybridsim.identify.penalty import NO_SPARSITY, Sparsity
 from hybridsim.identify.robust_loss import LOSSES
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
@@ -58,7 +58,7 @@ class Stage:
         is_measured = self.initial_states == "measured"
         if self.continuity is not None and (is_measured or self.stride is not None or self.burn_in):
             raise HybridsimError(
-                "continuity requires initial states that are free or near, and windows without stride and burn_in"
+                'continuity requires initial_states = "free" or "prior", and windows without stride and burn_in'
             )
         if self.burn_in < 0.0 or (self.window is not None and 0.0 < self.window <= self.burn_in):
             limit = f" and shorter than the window of {self.window:g} s" if self.window else ""
@@ -150,7 +150,7 @@ class FitProblem:
             self._check_internal_states(simulator, windows, runs)
         guess = initial_guess(simulator.state_layout, sensors, runs, windows, smooth=not is_measured)
         nv = sim.model.nv
-        terms = Terms(
+        settings = ObjectiveSettings(
             loss=stage.loss,
             loss_scale=stage.loss_scale,
             free_initial_states=not is_measured,
@@ -158,7 +158,7 @@ class FitProblem:
             continuity_std=None if stage.continuity is None else np.repeat(stage.continuity, nv),
             sparsity=stage.sparsity,
         )
-        return Objective(simulator, self.layout(runs), windows, (guess.q, guess.qd), terms), guess
+        return Objective(simulator, self.layout(runs), windows, (guess.q, guess.qd), settings), guess
 
     def _check_initial_states(self, stage: Stage) -> None:
         """Raise if measured initial states depend on free sensor parameters."""

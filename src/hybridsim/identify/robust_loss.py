@@ -1,6 +1,6 @@
 """Robust losses, which limit the influence of outliers on a fit.
 
-With residuals r and z = (r / scale)², a fit minimises ½ Σ scale² ρ(z):
+With residuals r and z = (r / scale)², a fit minimizes ½ Σ scale² ρ(z):
 
 | name     | ρ(z)                              | growth of the cost for residuals beyond the scale |
 |----------|-----------------------------------|---------------------------------------------------|

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float
 
-from hybridsim.core.blas import one_blas_thread
+from hybridsim.core.blas import limit_blas_to_one_thread
 from hybridsim.core.errors import HybridsimError
 from hybridsim.data.recording import Recording
 from hybridsim.identify.initial_state_fit import fit_initial_states, growing_horizons
@@ -94,7 +94,7 @@ class WindowScores(NamedTuple):
         return np.where(self.ok, np.sqrt(total / count), np.nan)
 
 
-@one_blas_thread()
+@limit_blas_to_one_thread()
 def score_windows(
     problem: FitProblem,
     thetas: Float[Array, "*P n"],
@@ -116,7 +116,7 @@ def score_windows(
     return _simulate(objective, calibrate(objective, objective.point(thetas)))
 
 
-@one_blas_thread()
+@limit_blas_to_one_thread()
 def score_predictions(
     problem: FitProblem,
     thetas: Float[Array, "*P n"],
@@ -145,7 +145,7 @@ def score_predictions(
     used = whole.windows.weight > 0.0
     has_both = np.asarray((is_predicted & used).any(axis=1) & (~is_predicted & used).any(axis=1))
     is_calibration = np.zeros(len(has_both), dtype=bool)
-    if whole.layout.has_per_run:
+    if whole.layout.has_per_run_parameters:
         is_calibration = _is_calibration_window(problem, whole, runs)
     index = np.flatnonzero(has_both & ~is_calibration)
     if not len(index):
@@ -154,7 +154,7 @@ def score_predictions(
             f"no run is long enough to predict {horizon:g} s from the preceding {initialization_time:g} s{after}"
         )
     theta = whole.layout.stack(np.atleast_2d(thetas))
-    if whole.layout.has_per_run:
+    if whole.layout.has_per_run_parameters:
         calibration = whole.select(np.flatnonzero(is_calibration))
         theta = calibrate(calibration, calibration.stacked_point(theta)).theta
     objective, is_predicted = whole.select(index), is_predicted[index]
@@ -178,7 +178,7 @@ def calibrate(objective: Objective, point: Point, *, max_steps: int = 30, growin
         max_steps: maximum number of solver steps per horizon.
         growing: fit truncated windows first, with growing horizons.
     """
-    if not objective.layout.has_per_run:
+    if not objective.layout.has_per_run_parameters:
         return fit_initial_states(objective, point, max_steps=max_steps, growing=growing)
     solver = LevenbergMarquardt(fix_common=True, max_steps=max_steps)
     # long trajectories are as sensitive to per-run parameters as to initial states

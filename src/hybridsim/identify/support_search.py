@@ -1,7 +1,7 @@
 """Search for the smallest set of network inputs that explains the data, for one seed.
 
 Networks are fitted with all inputs; then a growing penalty on inputs removes them one by one (an adaptive group
-lasso, Zou 2006: inputs with small weights in the first fit are penalised most). Every set of inputs on that path is
+lasso, Zou 2006: inputs with small weights in the first fit are penalized most). Every set of inputs on that path is
 refitted without penalty and evaluated on held-out runs; the smallest set that is not significantly worse than the best
 is reduced further by backward elimination. If no set on the path improves on the model without networks, forward
 selection is tried.
@@ -29,12 +29,13 @@ Array = np.ndarray
 Support = frozenset[PruningUnit]
 """Selected inputs of networks; a constant is included only if its network has no other input."""
 INITIAL_PENALTY, MAX_GROWTH, MIN_GROWTH = 1e-5, 4.0, 1.5
-"""Initial penalty of an input, relative to the largest, which is about twice the cost of the model without networks;
-largest growth factor of the penalty, and smallest one, where many inputs drop out together."""
+"""Initial penalty, relative to the largest penalty, which is about twice the cost of the model without networks;
+largest growth factor of the penalty, which is reduced where many inputs drop out together, and the factor at or below
+which it is not reduced further."""
 SIGNIFICANCE = 3.0
 """Standard deviations by which a mean squared residual must increase for the increase to be significant."""
 NEGLIGIBLE_INCREASE = 0.01
-"""Increase of a mean squared residual that is always insignificant, relative to the residual, or to one if larger."""
+"""Increase of a mean squared residual that is always insignificant, relative to max(mean squared residual, 1)."""
 MIN_WINDOWS = 4
 """Minimum number of windows for a paired comparison."""
 MIN_RELATIVE_NORM = 1e-6
@@ -73,7 +74,7 @@ class SupportSearch:
     warm_up: Sequence[Stage]
     candidates: tuple[PruningUnit, ...]
     initial: Float[Array, " n"]
-    """θ with freshly initialised networks."""
+    """θ with freshly initialized networks."""
     log: Callable[[str], None]
 
     def run(self, seed: int) -> SeedResult:
@@ -104,7 +105,7 @@ class SupportSearch:
     def penalty_path(self, dense: FittedSupport, empty: FittedSupport) -> dict[Support, Array]:
         """Sets of inputs along a growing penalty, each with the last θ that has these inputs.
 
-        Penalties are normalised such that all inputs are penalised equally at the weights of the dense fit.
+        Penalties are normalized such that all inputs are penalized equally at the weights of the dense fit.
         """
         norms = np.array([np.linalg.norm(dense.theta[list(c.entries)]) for c in self.candidates])
         norms = np.maximum(norms, MIN_RELATIVE_NORM * (norms.max() or 1.0))

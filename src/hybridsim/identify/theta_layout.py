@@ -19,7 +19,7 @@ class ThetaLayout:
 
     Attributes:
         space: parameter space of single-run θ.
-        run_names: name of the run that each recording is, or is a segment of.
+        run_names: name of the run of each recording, which may be a segment of that run.
         index: index in stacked θ of every entry of a recording's single-run θ, (recordings, n).
         single_run_index: index of every entry in single-run θ.
         names: names of the entries.
@@ -59,7 +59,7 @@ class ThetaLayout:
         return len(self.single_run_index)
 
     @property
-    def has_per_run(self) -> bool:
+    def has_per_run_parameters(self) -> bool:
         """Whether any parameter is estimated separately for each run."""
         return not bool(self.is_common.all())
 
@@ -80,6 +80,6 @@ class ThetaLayout:
 
     def run_values(self, theta: Float[Array, " N"]) -> dict[str, dict[str, float]]:
         """Per-run parameter values by run and parameter name; empty if there are none."""
-        if not self.has_per_run:
+        if not self.has_per_run_parameters:
             return {}
         return {name: self.space.run_values(self.recording_theta(theta, k)) for k, name in enumerate(self.run_names)}

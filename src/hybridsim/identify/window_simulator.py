@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
-from hybridsim.core.errors import UnsupportedPrimitive
+from hybridsim.core.errors import UnsupportedOperationError
 from hybridsim.identify.initial_state_layout import InitialStateLayout
 from hybridsim.native.runtime.rollout import Rollout
 from hybridsim.params.setup import Setup
@@ -54,7 +54,7 @@ class Delays(NamedTuple):
 
 
 class WindowSimulator:
-    """Simulates windows of a setup that is parametrised by θ."""
+    """Simulates windows of a setup that is parametrized by θ."""
 
     def __init__(self, setup: Setup, space: ParameterSpace, inputs: Inputs | None = None, *, with_states: bool = False):
         """Partition the setup; compilation is deferred to the first call.
@@ -125,7 +125,7 @@ class WindowSimulator:
         try:
             with jax.enable_x64(True):
                 self.rollout.check_supported()
-        except UnsupportedPrimitive as error:
+        except UnsupportedOperationError as error:
             if backend == "native":
                 raise
             rollout_native.warn_once(str(error))

@@ -1,4 +1,4 @@
-"""Windows: segments of recordings that are simulated in parallel, each from its own initial state.
+"""Windows: parts of recordings that are simulated in parallel, each from its own initial state.
 
 All windows have the same number of time steps, so that they are lanes of one rollout. Measurements keep their own time
 stamps: the times of samples in a window are in time steps, and may be fractional. The remainder at the end of a run is

@@ -95,7 +95,7 @@ PARAMETERS = (
     ParameterArray("coordinate", "joint.rest"),
     *(
         ParameterArray("actuator", f"actuator.{name}")
-        for name in ("gear", "gain", "bias", "control_lower", "control_upper")
+        for name in ("gear", "gain", "bias", "command_lower", "command_upper")
     ),
     *(ParameterArray("actuator", f"actuator.{name}") for name in ("force_lower", "force_upper")),
     ParameterArray("shape", "geometry.size", "m"),

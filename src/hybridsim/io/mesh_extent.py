@@ -44,7 +44,7 @@ def extent_lower_bound(path: str | Path, scale: np.ndarray) -> float:
 
 
 def _binary_stl(data: bytes, size: int) -> np.ndarray | None:
-    """Vertices of a binary STL file; None for other files, recognised by the file size since headers are ambiguous."""
+    """Vertices of a binary STL file; None for other files, recognized by the file size since headers are ambiguous."""
     if len(data) < _STL_HEADER:
         return None
     triangles = int.from_bytes(data[_STL_HEADER - 4 : _STL_HEADER], "little")

@@ -144,7 +144,7 @@ def _actuator(model: Model, k: int) -> ActuatorSpec:
         gear=entry(a.gear, k),
         gain=entry(a.gain, k),
         bias=(constant, per_length, per_speed),
-        control_range=(entry(a.control_lower, k), entry(a.control_upper, k)),
+        command_range=(entry(a.command_lower, k), entry(a.command_upper, k)),
         force_range=(entry(a.force_lower, k), entry(a.force_upper, k)),
     )
 

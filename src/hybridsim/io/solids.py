@@ -111,10 +111,10 @@ def _solid_mesh(path: Path, scale: np.ndarray, density: float) -> tuple[Inertial
         closed = bool(mesh.is_watertight and mesh.is_winding_consistent and abs(mesh.volume) > 0.0)
         if not closed:
             mesh = mesh.convex_hull
-        enclosed, com, inertia = float(mesh.volume), np.array(mesh.center_mass), np.array(mesh.moment_inertia)
+        signed_volume, com, inertia = float(mesh.volume), np.array(mesh.center_mass), np.array(mesh.moment_inertia)
     except Exception as error:  # trimesh may raise anything on degenerate meshes
         raise MeshError(f"cannot compute the volume of {path.name!r}: {error}") from None
-    sign = -1.0 if enclosed < 0.0 else 1.0  # inverted winding
-    if not enclosed or not np.isfinite([enclosed, *com, *inertia.ravel()]).all():
+    sign = -1.0 if signed_volume < 0.0 else 1.0  # inverted winding
+    if not signed_volume or not np.isfinite([signed_volume, *com, *inertia.ravel()]).all():
         raise MeshError(f"{path.name!r} has no volume")
-    return Inertial(sign * enclosed * density, com, sign * inertia * density), closed
+    return Inertial(sign * signed_volume * density, com, sign * inertia * density), closed

@@ -158,7 +158,7 @@ class _Parser:
         try:
             self.expat.Parse(self.source, True)
         except expat.ExpatError as error:
-            self._not_well_formed(error)
+            self._reject_malformed(error)
         except (LookupError, ValueError) as error:
             _reject("xml.encoding", f"cannot decode the file: {error}", "save it as UTF-8 text", self.file, 1)
         assert self.root_element is not None
@@ -208,7 +208,7 @@ class _Parser:
             self.expat.CurrentLineNumber + self.line_offset,
         )
 
-    def _not_well_formed(self, error: expat.ExpatError) -> NoReturn:
+    def _reject_malformed(self, error: expat.ExpatError) -> NoReturn:
         reason, fix = expat.ErrorString(error.code), "correct the XML at this line"
         message = f"malformed XML: {reason}"
         line = error.lineno + self.line_offset

@@ -1,6 +1,6 @@
 """Apparent inertia of joints and mass matrix at q = 0, in plain NumPy.
 
-They scale the default limit stops, the default regularisation of dry friction and soft contacts.
+They scale the default limit stops, the default regularization of dry friction and soft contacts.
 """
 
 from collections.abc import Sequence

@@ -171,8 +171,8 @@ def _actuators(
         gear=np.array([a.gear for a in actuators], dtype=float),
         gain=np.array([a.gain for a in actuators], dtype=float),
         bias=_stack_rows([np.array(a.bias, dtype=float) for a in actuators], 3),
-        control_lower=np.array([a.control_range[0] for a in actuators], dtype=float),
-        control_upper=np.array([a.control_range[1] for a in actuators], dtype=float),
+        command_lower=np.array([a.command_range[0] for a in actuators], dtype=float),
+        command_upper=np.array([a.command_range[1] for a in actuators], dtype=float),
         force_lower=np.array([a.force_range[0] for a in actuators], dtype=float),
         force_upper=np.array([a.force_range[1] for a in actuators], dtype=float),
     )

@@ -131,7 +131,7 @@ class ModelBuilder:
         self.spec.actuators.append(ActuatorSpec(name or joint, joint, **parameters))
         return self
 
-    def without_actuators(self) -> "ModelBuilder":
+    def declare_unactuated(self) -> "ModelBuilder":
         """Declare that no joint is actuated."""
         self.spec.is_unactuated = True
         return self

@@ -57,7 +57,7 @@ def coordinate_rate(model: Model, q: Q, qd: Qd) -> Q:
 
 
 def normalize(model: Model, q: Q) -> Q:
-    """`q` with its quaternions normalised to unit length."""
+    """`q` with its quaternions normalized to unit length."""
     return _concatenate(joints.normalize(kind, q[iq]) for kind, iq, _ in _segments(model.topology))
 
 
@@ -95,7 +95,7 @@ def expand_v(model: Model, qd: Qd) -> Float[AnyArray, " tree_nv"]:
 
 
 def reduce_tau(model: Model, tau: Float[AnyArray, " tree_nv"]) -> Float[AnyArray, " nv"]:
-    """Generalised forces on the independent degrees of freedom, Gᵀ tau, with the same power as `tau` on the tree."""
+    """Generalized forces on the independent degrees of freedom, Gᵀ tau, with the same power as `tau` on the tree."""
     return tau @ coupling_matrix(model) if model.topology.has_mimic_joints else tau
 
 

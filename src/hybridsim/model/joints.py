@@ -22,11 +22,11 @@ from hybridsim.spatial.rotation import (
     matrix_from_axis_angle,
     matrix_from_quaternion,
     matrix_from_rotation_vector,
+    normalize_quaternion,
     quaternion_conjugate,
     quaternion_exp,
     quaternion_log,
-    quaternion_multiply,
-    quaternion_normalize,
+    quaternion_product,
     quaternion_rate,
 )
 from hybridsim.spatial.transform import Pose
@@ -124,10 +124,10 @@ def retract(kind: ElementaryJointType, q: Float[AnyArray, " n"], delta: Float[An
     """Coordinates reached from `q` by the tangent-space displacement `delta`, expressed in B at `q`."""
     match kind:
         case ElementaryJointType.SPHERICAL:
-            return quaternion_multiply(q, quaternion_exp(delta))
+            return quaternion_product(q, quaternion_exp(delta))
         case ElementaryJointType.FREE:
             p = q[:3] + matrix_from_quaternion(q[3:]) @ delta[3:]
-            return jnp.concatenate([p, quaternion_multiply(q[3:], quaternion_exp(delta[:3]))])
+            return jnp.concatenate([p, quaternion_product(q[3:], quaternion_exp(delta[:3]))])
         case _:
             return q + delta
 
@@ -138,9 +138,9 @@ def difference(
     """Tangent-space displacement from `q` to `q_to`; the inverse of `retract`."""
     match kind:
         case ElementaryJointType.SPHERICAL:
-            return quaternion_log(quaternion_multiply(quaternion_conjugate(q), q_to))
+            return quaternion_log(quaternion_product(quaternion_conjugate(q), q_to))
         case ElementaryJointType.FREE:
-            rotation = quaternion_log(quaternion_multiply(quaternion_conjugate(q[3:]), q_to[3:]))
+            rotation = quaternion_log(quaternion_product(quaternion_conjugate(q[3:]), q_to[3:]))
             return jnp.concatenate([rotation, (q_to[:3] - q[:3]) @ matrix_from_quaternion(q[3:])])
         case _:
             return q_to - q
@@ -158,12 +158,12 @@ def rate(kind: ElementaryJointType, q: Float[AnyArray, " n"], qd: Float[AnyArray
 
 
 def normalize(kind: ElementaryJointType, q: Float[AnyArray, " n"]) -> Float[AnyArray, " n"]:
-    """Coordinates with their quaternion normalised to unit length."""
+    """Coordinates with their quaternion normalized to unit length."""
     match kind:
         case ElementaryJointType.SPHERICAL:
-            return quaternion_normalize(q)
+            return normalize_quaternion(q)
         case ElementaryJointType.FREE:
-            return jnp.concatenate([q[:3], quaternion_normalize(q[3:])])
+            return jnp.concatenate([q[:3], normalize_quaternion(q[3:])])
         case _:
             return q
 

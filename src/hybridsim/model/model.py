@@ -48,7 +48,7 @@ class Joints(eqx.Module):
     stribeck_velocity: Float[AnyArray, " tree_nv"]
     """Velocity at which the Stribeck friction has decayed to 1/e [rad/s or m/s]."""
     friction_width: Float[AnyArray, " tree_nv"]
-    """Speed scale [rad/s or m/s] of the regularisation of dry friction, tanh(qd/friction_width)."""
+    """Speed scale [rad/s or m/s] of the regularization of dry friction, tanh(qd/friction_width)."""
     lower: Float[AnyArray, " tree_nv"]
     """Lower position limit [rad or m]; -inf where there is none."""
     upper: Float[AnyArray, " tree_nv"]
@@ -81,8 +81,8 @@ class Actuators(eqx.Module):
     """Force per unit of command [N·m or N]."""
     bias: Float[AnyArray, "nu 3"]
     """Constant force, force per length and force per velocity."""
-    control_lower: Float[AnyArray, " nu"]
-    control_upper: Float[AnyArray, " nu"]
+    command_lower: Float[AnyArray, " nu"]
+    command_upper: Float[AnyArray, " nu"]
     """Range to which commands are clipped."""
     force_lower: Float[AnyArray, " nu"]
     force_upper: Float[AnyArray, " nu"]

@@ -78,7 +78,7 @@ class JointSpec:
     stribeck_friction: float = 0.0
     stribeck_velocity: float = 0.1
     friction_width: float | None = None
-    """Speed scale [rad/s or m/s] of the regularisation of dry friction, tanh(qd/friction_width); by default 0.01,
+    """Speed scale [rad/s or m/s] of the regularization of dry friction, tanh(qd/friction_width); by default 0.01,
     or the smallest value that the time step resolves if that is larger."""
     lower: float = -np.inf
     upper: float = np.inf
@@ -155,7 +155,7 @@ class ActuatorSpec:
     gear: float = 1.0
     gain: float = 1.0
     bias: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    control_range: tuple[float, float] = (-np.inf, np.inf)
+    command_range: tuple[float, float] = (-np.inf, np.inf)
     force_range: tuple[float, float] = (-np.inf, np.inf)
     source: Source = Source()
 

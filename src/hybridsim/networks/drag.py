@@ -1,6 +1,6 @@
 """Drag of a rod in still air or water: a parametric law that is grafted like a network.
 
-    Graft("body.external_force[arm]", "body.twist[arm]", RodDrag((0, 0, 0), (0, 0, -0.3), quadratic=0.02))
+    Graft("body.external_wrench[arm]", "body.twist[arm]", RodDrag((0, 0, 0), (0, 0, -0.3), quadratic=0.02))
 
 Every element of the rod experiences a drag force normal to its axis, (linear + quadratic · speed) · speed per length;
 the much smaller axial drag is neglected. The law is passive: the force on each element opposes its velocity, and

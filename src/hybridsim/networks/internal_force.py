@@ -1,6 +1,6 @@
 """Internal force between two bodies: equal and opposite, along the line between two points, conserving momentum.
 
-    Graft("body.external_force[hand,cup]", ["body.pose[hand,cup]", "body.twist[hand,cup]"], InternalForce())
+    Graft("body.external_wrench[hand,cup]", ["body.pose[hand,cup]", "body.twist[hand,cup]"], InternalForce())
 
 The two bodies must be listed in the same order everywhere. For any weights, total linear and angular momentum are
 conserved and the force is passive: it consists of a potential force and nonnegative damping.

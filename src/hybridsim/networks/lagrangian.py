@@ -4,8 +4,8 @@
 
 The engine solves M q̈ = f. With kinetic energy ½ q̇ᵀ M_add(q) q̇ and potential V_add(q) added to the Lagrangian, motion
 obeys (M + M_add) q̈' = f − Ṁ_add q̇ + ½ ∂(q̇ᵀ M_add q̇)/∂q − ∂V_add/∂q. M_add is positive semidefinite, so that q̈' always
-exists, and without other forces the total energy including both additions is conserved. It applies to revolute and
-prismatic joints only, and not with impulse contact, which does not account for M_add.
+exists, and without other forces the total energy including both additions is conserved. The network applies to
+revolute and prismatic joints only, and not with impulse contact, which does not account for M_add.
 """
 
 from collections.abc import Sequence

@@ -7,7 +7,7 @@
 
 Velocities must be those of the output joints, in the same order; coordinates must be integrals of these velocities, as
 for revolute and prismatic joints. Initially, potentials, J and G are zero; D has a small initial value, because the
-gradient of a nonnegative damping vanishes at zero.
+derivative of a nonnegative damping with respect to its weights vanishes where the damping is zero.
 """
 
 from collections.abc import Sequence

@@ -65,7 +65,7 @@ def pruning_units(blueprint: BoundBlueprint, names: Sequence[str]) -> tuple[Prun
             if (index, column) in inputs
         ]
         units += input_units
-        entries = _last_layers(index, names)
+        entries = _output_weights(index, names)
         if input_units:
             biases = tuple(k for k in entries if ".biases[" in names[k])
             units += [PruningUnit(index, CONSTANT, "a constant", outputs, biases)] if biases else []
@@ -75,7 +75,7 @@ def pruning_units(blueprint: BoundBlueprint, names: Sequence[str]) -> tuple[Prun
     return tuple(units)
 
 
-def _last_layers(graft: int, names: Sequence[str]) -> tuple[int, ...]:
+def _output_weights(graft: int, names: Sequence[str]) -> tuple[int, ...]:
     """Indices in θ of a network's output-layer weights, or of all its weights if some do not belong to a layer."""
     all_weights: list[int] = []
     has_other_weights = False

@@ -28,7 +28,7 @@ class Wire:
 
 
 @dataclass(frozen=True)
-class Wiring:
+class WiringSummary:
     """Wiring of one graft."""
 
     kind: str
@@ -43,7 +43,7 @@ class Wiring:
     """Number of weights."""
 
 
-def wirings(blueprint: BoundBlueprint) -> tuple[Wiring, ...]:
+def wiring_summaries(blueprint: BoundBlueprint) -> tuple[WiringSummary, ...]:
     """Wirings of all grafts of a blueprint."""
     result = []
     for graft in blueprint.grafts:
@@ -54,7 +54,7 @@ def wirings(blueprint: BoundBlueprint) -> tuple[Wiring, ...]:
             strengths = [float(x) for x in np.linalg.norm(np.asarray(net.weights[0]), axis=0)]
             shape = "→".join(str(n) for n in (len(addresses), *(W.shape[0] for W in net.weights)))
         result.append(
-            Wiring(
+            WiringSummary(
                 type(net).__name__,
                 shape,
                 tuple(Wire(*pair) for pair in zip(addresses, strengths, strict=True)),

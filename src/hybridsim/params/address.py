@@ -13,7 +13,7 @@ import numpy as np
 
 from hybridsim.core.errors import ParameterError
 from hybridsim.core.messages import name_hint
-from hybridsim.params.catalog import BY_NAME, INERTIAL, ROTATION_VECTOR, ParameterForm, ParameterKind
+from hybridsim.params.catalogue import BY_NAME, INERTIAL, ROTATION_VECTOR, ParameterForm, ParameterKind
 from hybridsim.params.inertial_parameters import scalar_inertial_parameters
 from hybridsim.params.leaves import LeafEntry, leaf_at, parse_path
 from hybridsim.params.parametrization import Magnitude, RotationVector, UnitAxis
@@ -27,7 +27,7 @@ PLUGIN_ARRAYS = {"contact": contact_arrays, "actuation": actuation_arrays, "graf
 """Functions that list the parameter arrays of user-pluggable components, by the first word of an address."""
 
 SURFACE_PARAMETERS = {field: f"geometry.{field}" for field in ("friction", "restitution", "softness")}
-SURFACE_PARAMETERS["stabilisation.recovery_time"] = "geometry.recovery_time"
+SURFACE_PARAMETERS["stabilization.recovery_time"] = "geometry.recovery_time"
 """Contact parameters that are taken from the surfaces unless the contact model specifies them."""
 
 PatternMatcher = Callable[[str], list[int]]

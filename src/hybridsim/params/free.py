@@ -31,7 +31,7 @@ class Free:
     initial: float | str | None = None
     """Initial value; by default, or with `current`, the value in the setup."""
     map: str | None = None
-    """`identity`, `log` or `interval`; by default `identity`, but `log` for `inertial[BODY].mass`."""
+    """`linear`, `log` or `interval`; by default `linear`, but `log` for `inertial[BODY].mass`."""
     prior: Sequence[float] | None = None
     """Mean and standard deviation of a Gaussian prior."""
     scale: float | None = None

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from hybridsim.core.errors import ParameterError
-from hybridsim.params.catalog import BY_NAME, INERTIAL, INERTIAL_MASS, SYMMETRIC, XYZ
+from hybridsim.params.catalogue import BY_NAME, INERTIAL, INERTIAL_MASS, SYMMETRIC, XYZ
 from hybridsim.params.leaves import LeafEntry, leaf_at
 from hybridsim.params.log_cholesky import nominal_body
 from hybridsim.params.parametrization import COM, INERTIA, MASS, LogCholeskyInertia, ProportionalInertia

@@ -1,12 +1,12 @@
-"""Log-Cholesky parametrisation of physically consistent inertias by the pseudo-inertia (Rucker & Wensing 2022).
+"""Log-Cholesky parametrization of physically consistent inertias by the pseudo-inertia (Rucker & Wensing 2022).
 
 A mass distribution has the second moments Σ = ∫ r rᵀ dm / m about its centre of mass, a positive definite matrix, and
-the inertia m (tr Σ · 1 − Σ). With a factorisation Σ₀ = F Fᵀ of the nominal body's moments, every consistent body is
+the inertia m (tr Σ · 1 − Σ). With a factorization Σ₀ = F Fᵀ of the nominal body's moments, every consistent body is
 
     m = m₀ exp(a),    centre of mass = c₀ + scale · t,    Σ = F A Aᵀ Fᵀ,    A upper triangular, diagonal exp(d):
 
-ten free parameters, all zero for the nominal body. This is the factorisation of the 4×4 pseudo-inertia into upper
-triangular factors, except that the centre of mass is parametrised along the body axes instead of the columns of F, so
+ten free parameters, all zero for the nominal body. This is the factorization of the 4×4 pseudo-inertia into upper
+triangular factors, except that the centre of mass is parametrized along the body axes instead of the columns of F, so
 that its components can be named. With `diagonal`, the columns of F are along the principal axes and A is diagonal:
 seven parameters.
 """
@@ -96,7 +96,7 @@ def nominal_body(name: str, mass: float, com: np.ndarray, inertia: np.ndarray, *
         mass: [kg].
         com: centre of mass [m].
         inertia: about the centre of mass [kg·m²]: xx, yy, zz, xy, xz, yz.
-        diagonal: parametrise only the second moments along the principal axes.
+        diagonal: parametrize only the second moments along the principal axes.
     """
     if not (np.isfinite(mass) and np.isfinite(com).all() and np.isfinite(inertia).all()):
         raise ParameterError(f"mass, centre of mass or inertia of body {name!r} is not finite; correct the model")

@@ -2,7 +2,7 @@
 
 | map      | value                          | use                                                      |
 |----------|--------------------------------|----------------------------------------------------------|
-| identity | scale · θ                      | any parameter; its bounds become bounds of θ             |
+| linear   | scale · θ                      | any parameter; its bounds become bounds of θ             |
 | log      | scale · exp θ                  | positive parameters uncertain by orders of magnitude     |
 | interval | lower + (upper − lower) / (1 + exp −θ) | bounded parameters in solvers without bounds |
 
@@ -40,7 +40,7 @@ class ParameterMap(abc.ABC):
 
 
 @dataclass(frozen=True)
-class Identity(ParameterMap):
+class Linear(ParameterMap):
     """A scale times θ."""
 
     scale: Floats = (1.0,)
@@ -97,7 +97,7 @@ class Interval(ParameterMap):
         return (value - np.array(self.lower)) * (np.array(self.upper) - value) / self.width
 
 
-MAPS = ("identity", "log", "interval")
+MAPS = ("linear", "log", "interval")
 """Names of the maps."""
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from hybridsim.core.errors import ParameterError
 from hybridsim.params.address import PLUGIN_ARRAYS, scalar_parameters
-from hybridsim.params.catalog import CATALOG, INERTIAL, RowKind
+from hybridsim.params.catalogue import CATALOGUE, INERTIAL, RowKind
 from hybridsim.params.rows import row_names
 from hybridsim.params.scalar_parameter import current_values
 from hybridsim.params.setup import Setup
@@ -24,11 +24,11 @@ class ListedParameter:
 
 def parameter_table(setup: Setup) -> list[ListedParameter]:
     """All named scalar parameters; each array of a network and each body's inertial parameters are a single row."""
-    return [*_catalog_rows(setup), *_inertial_rows(setup), *_plugin_rows(setup)]
+    return [*_catalogue_rows(setup), *_inertial_rows(setup), *_plugin_rows(setup)]
 
 
-def _catalog_rows(setup: Setup) -> Iterator[ListedParameter]:
-    for kind in CATALOG:
+def _catalogue_rows(setup: Setup) -> Iterator[ListedParameter]:
+    for kind in CATALOGUE:
         if not row_names(kind.row_kind, setup):
             continue
         try:

@@ -14,7 +14,7 @@ import numpy as np
 
 from hybridsim.core.numerics import direction_and_length
 from hybridsim.core.types import AnyArray
-from hybridsim.params.catalog import SYMMETRIC, XYZ
+from hybridsim.params.catalogue import SYMMETRIC, XYZ
 from hybridsim.params.leaves import LeafEntry, LeafWriter, Path, is_jax, leaf_at, parse_path
 from hybridsim.params.log_cholesky import NominalBody
 from hybridsim.spatial.rotation import matrix_from_rotation_vector
@@ -91,7 +91,7 @@ class RotationVector(ParameterGroup):
 
 @dataclass(frozen=True)
 class UnitAxis(ParameterGroup):
-    """A direction, normalised to unit length."""
+    """A direction, normalized to unit length."""
 
     path: Path
 

@@ -14,7 +14,7 @@ from jax.tree_util import KeyPath
 
 from hybridsim.dynamics.actuation import TransportDelay
 from hybridsim.networks.frozen_fields import frozen_fields
-from hybridsim.params.catalog import ParameterKind, RowKind, Sign
+from hybridsim.params.catalogue import ParameterKind, RowKind, Sign
 from hybridsim.params.leaves import Path, format_path, parse_path, path_from_keys
 from hybridsim.params.rows import RowName, row_names
 from hybridsim.params.setup import Setup
@@ -38,7 +38,10 @@ def _kind(
 _CONTACT = {
     "friction": _kind("-", "Coulomb friction coefficient of a candidate pair.", reason=_ADDS_ENERGY),
     "restitution": _kind(
-        "-", "Coefficient of restitution.", reason="a value above one would add energy", upper_limit=1.0
+        "-",
+        "Coefficient of restitution.",
+        reason="a coefficient of restitution is between zero and one",
+        upper_limit=1.0,
     ),
     "softness": _kind(
         "-",
@@ -62,14 +65,14 @@ _CONTACT = {
     "law.static_ratio": _kind("-", "Ratio of static to sliding friction.", reason=_ADDS_ENERGY),
     "law.stribeck_velocity": _kind("m/s", "Stribeck velocity.", Sign.POSITIVE, _DIVIDES),
     "law.exponent": _kind("-", "Exponent of the Stribeck curve.", reason="static friction decays with speed"),
-    "stabilisation.recovery_time": _kind(
+    "stabilization.recovery_time": _kind(
         "s", "Time constant of the correction of penetration.", reason=_TIME, typical=0.01
     ),
-    "stabilisation.erp": _kind(
+    "stabilization.erp": _kind(
         "-", "Fraction of the penetration corrected per step.", reason="it is a fraction", upper_limit=1.0
     ),
-    "stabilisation.alpha": _kind("1/s", "Baumgarte's α.", reason=_ADDS_ENERGY, typical=100.0),
-    "stabilisation.beta": _kind("1/s", "Baumgarte's β.", reason=_NO_ADHESION, typical=100.0),
+    "stabilization.alpha": _kind("1/s", "Baumgarte's α.", reason=_ADDS_ENERGY, typical=100.0),
+    "stabilization.beta": _kind("1/s", "Baumgarte's β.", reason=_NO_ADHESION, typical=100.0),
 }
 _STAGES = {
     "kp": _kind("N·m/rad, N/m", "Proportional gain of a servo.", reason=_NOT_RESTORING),

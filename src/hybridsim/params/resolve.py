@@ -6,11 +6,11 @@ import numpy as np
 
 from hybridsim.core.errors import ParameterError
 from hybridsim.params.address import scalar_parameters
-from hybridsim.params.catalog import ParameterForm, Sign
+from hybridsim.params.catalogue import ParameterForm, Sign
 from hybridsim.params.free import Free, option_problems
 from hybridsim.params.inactive_parameters import inactive_parameter_problems
 from hybridsim.params.leaves import leaf_at
-from hybridsim.params.maps import Identity, Interval, Log, ParameterMap, compact, power_of_two
+from hybridsim.params.maps import Interval, Linear, Log, ParameterMap, compact, power_of_two
 from hybridsim.params.scalar_parameter import GroupMember, ScalarParameter, current_values
 from hybridsim.params.setup import Setup
 
@@ -94,8 +94,8 @@ def _incompatible_options(free: Free, parameters: tuple[ScalarParameter, ...]) -
         problems.append(
             f"{prefix} always have the model's values as initial values; change the model instead of initial="
         )
-    if free.map not in (None, "identity"):
-        problems.append(f"{prefix} have their own parametrisation; omit map={free.map!r}")
+    if free.map not in (None, "linear"):
+        problems.append(f"{prefix} have their own parametrization; omit map={free.map!r}")
     return problems
 
 
@@ -174,7 +174,7 @@ def _map(
             elif not low < value < high:
                 problems.append(
                     f"{name!r} has the initial value {value:g} at one of its bounds {low:g} and {high:g}, which map "
-                    "'interval' never reaches; specify initial= between them, or use map 'identity'"
+                    "'interval' never reaches; specify initial= between them, or use map 'linear'"
                 )
         mapping = Interval(compact(lower), compact(upper))
     elif map_name == "log":
@@ -187,7 +187,7 @@ def _map(
         positive = np.where(scale > 0.0, scale, 1.0)
         mapping = Log(compact(positive if free.scale else np.array([power_of_two(x) for x in positive])))
     else:
-        mapping = Identity(_scales(free, parameters, setup, initial, lower, upper))
+        mapping = Linear(_scales(free, parameters, setup, initial, lower, upper))
     if problems or free.prior is None:
         return None if problems else mapping
     if not np.isfinite(mapping.theta(np.full(initial.shape, free.prior[0]))).all():

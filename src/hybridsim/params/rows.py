@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from hybridsim.model.joints import ElementaryJointType
 from hybridsim.model.topology import Topology
-from hybridsim.params.catalog import RowKind
+from hybridsim.params.catalogue import RowKind
 from hybridsim.params.setup import Setup
 
 SINGLE_AXIS_JOINTS = (ElementaryJointType.REVOLUTE, ElementaryJointType.PRISMATIC)

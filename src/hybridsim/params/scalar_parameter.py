@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hybridsim.params.catalog import ParameterKind
+from hybridsim.params.catalogue import ParameterKind
 from hybridsim.params.leaves import LeafEntry, Path, leaf_at
 from hybridsim.params.parametrization import ParameterGroup
 

@@ -17,7 +17,7 @@ from jaxtyping import Float
 
 from hybridsim.core.errors import ParameterError
 from hybridsim.core.types import AnyArray, ArrayLike
-from hybridsim.params.catalog import BY_NAME
+from hybridsim.params.catalogue import BY_NAME
 from hybridsim.params.free import Free
 from hybridsim.params.leaves import LeafEntry, leaf_at
 from hybridsim.params.parametrization import ParameterGroup

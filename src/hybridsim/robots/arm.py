@@ -73,7 +73,7 @@ def four_joint_arm() -> Model:
 
 
 def _rod(tip: np.ndarray, radius: float = 0.03, mass_per_length: float = 3.0) -> Inertial:
-    """Inertia of a cylinder from the origin to `tip`, or of a short one along z if the two nearly coincide."""
+    """Mass properties of a cylinder from the origin to `tip`, or of a short one along z if the two nearly coincide."""
     length = float(np.linalg.norm(tip))
     if length < radius:
         return solid_cylinder(mass_per_length * radius, radius, 0.5 * radius)

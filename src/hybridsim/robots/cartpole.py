@@ -42,5 +42,5 @@ def _cart_with_poles(name: str, poles: int, length: float = 1.0, pole_mass: floa
         )
         robot.add_geom(robot.spec.bodies[-1].name, "capsule", (0.02, 0.5 * length), at=(0.0, 0.0, 0.5 * length))
     robot.add_frame("tip", robot.spec.bodies[-1].name, at=(0.0, 0.0, length))
-    robot.add_actuator("slider", control_range=(-10.0, 10.0))
+    robot.add_actuator("slider", command_range=(-10.0, 10.0))
     return robot.build()

@@ -13,7 +13,7 @@ def cube(width: float = 0.1, mass: float = 0.37) -> Model:
         mass: mass [kg].
     """
     half = 0.5 * width
-    builder = ModelBuilder("cube").without_actuators()
+    builder = ModelBuilder("cube").declare_unactuated()
     inertia = solid_box(mass, (half, half, half)).inertia
     builder.add_body("cube", joint="root", kind="free", mass=mass, inertia=inertia, home=(0, 0, 3 * width, 1, 0, 0, 0))
     builder.add_geom("cube", "box", (half, half, half), friction=0.5)
@@ -28,7 +28,7 @@ def ball(radius: float = 0.1, mass: float = 1.0) -> Model:
         radius: radius [m].
         mass: mass [kg].
     """
-    builder = ModelBuilder("ball").without_actuators()
+    builder = ModelBuilder("ball").declare_unactuated()
     inertia = solid_ellipsoid(mass, (radius, radius, radius)).inertia
     builder.add_body("ball", joint="root", kind="free", mass=mass, inertia=inertia, home=(0, 0, 3 * radius, 1, 0, 0, 0))
     builder.add_geom("ball", "sphere", (radius,), friction=0.5)

@@ -86,5 +86,5 @@ def acrobot() -> Model:
         )
         robot.add_geom(body, "capsule", (0.01, 0.5), at=(0.0, 0.0, -0.5))
     robot.add_frame("tip", "lower", at=(0.0, 0.0, -1.0))
-    robot.add_actuator("elbow", control_range=(-10.0, 10.0))
+    robot.add_actuator("elbow", command_range=(-10.0, 10.0))
     return robot.build()

@@ -46,5 +46,5 @@ def swimmer(links: int = 3, length: float = 0.1, radius: float = 0.01, density: 
             rpy=(0.0, 0.5 * np.pi, 0.0),
         )
         if i:
-            builder.add_actuator(f"joint{i}", control_range=(-1.0, 1.0))
+            builder.add_actuator(f"joint{i}", command_range=(-1.0, 1.0))
     return builder.build()

@@ -31,7 +31,7 @@ from hybridsim.taps.passivity import CONJUGATE_VELOCITY
 
 SIGNED_CONJUGATE_VELOCITY = {
     **{force: (velocity, 1.0) for force, velocity in CONJUGATE_VELOCITY.items()},
-    "body.bias_force": ("body.twist", -1.0),
+    "body.bias_wrench": ("body.twist", -1.0),
     "contact.normal_force": ("contact.gap_velocity", 1.0),
 }
 """Power-conjugate velocity of each force, and the sign of their product."""

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from hybridsim.contact.contact_state import MechanismState, contact_state
-from hybridsim.core.types import AnyArray, Control, Q, Qd, Qdd
+from hybridsim.core.types import AnyArray, Command, Q, Qd, Qdd
 from hybridsim.dynamics.crba import reduced_mass_matrix
 from hybridsim.dynamics.inertias import bias_wrenches, body_inertias
 from hybridsim.dynamics.kinematics import kinematics
@@ -29,7 +29,7 @@ class Evaluation(NamedTuple):
     """Joint accelerations [rad/s² or m/s²]."""
     q: Q
     qd: Qd
-    u: Control
+    u: Command
     contact_aux: Any
     """Internal state of the contact model for the next step; None for models without one."""
 
@@ -59,8 +59,8 @@ def forward(sim: Simulator, state: State, inputs: Inputs, taps: Taps) -> Evaluat
     tau = taps("joint.tau", passive + actuation)
 
     # body forces
-    F_ext = taps("body.external_force", external_wrenches(inputs, X_WB))
-    bias = taps("body.bias_force", bias_wrenches(inertia, kin))
+    F_ext = taps("body.external_wrench", external_wrenches(inputs, X_WB))
+    bias = taps("body.bias_wrench", bias_wrenches(inertia, kin))
     if taps.has_reader("joint.mass_matrix"):
         taps("joint.mass_matrix", reduced_mass_matrix(model, kin, inertia))
     F_ext = F_ext + sim.contact.wrenches(model, contacts, X_WB, sim.dt, taps)

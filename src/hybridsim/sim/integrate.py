@@ -4,7 +4,7 @@
 |----------|-------------------------------------------------------|-------|----------------------------|
 | euler    | explicit; position from the new velocity              | 1     | 1                          |
 | rk4      | classical Runge–Kutta, quaternions renormalized       | 4     | 4                          |
-| implicit | (1 − dt ∂qdd/∂qd) Δqd = dt qdd, then as euler         | 1     | 1, and its Jacobian in qd  |
+| implicit | (1 − dt ∂qdd/∂qd) Δqd = dt qdd, then as euler         | 1     | 1, and its derivative ∂/∂qd |
 
 Semi-implicit Euler is the integrator of NeuralSim (Heiden et al. 2021) and of Tiny Differentiable Simulator. The
 implicit variant linearizes all velocity-dependent forces: joint damping, Coriolis forces, servos and grafts.

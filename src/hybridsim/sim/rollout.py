@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
-from hybridsim.core.errors import UnsupportedPrimitive
+from hybridsim.core.errors import UnsupportedOperationError
 from hybridsim.core.result import DIVERGENCE_LIMIT, Status
 from hybridsim.core.types import AnyArray, ArrayLike, StatusCode, require_float64
 from hybridsim.sim import rollout_native, rollout_xla
@@ -87,7 +87,7 @@ def failure_message(sim: Simulator, trajectory: Trajectory, *, first_step: int =
 
     Args:
         sim: the simulator.
-        trajectory: its result.
+        trajectory: result of the rollout.
         first_step: index of the rollout's first step, if it continues another one.
     """
     if int(trajectory.status) == Status.OK:
@@ -109,7 +109,7 @@ def _roll_out(sim: Simulator, carry: RolloutCarry, inputs: Inputs, steps: int) -
         return rollout_xla.roll_out(sim, carry, inputs, steps)
     try:
         return rollout_native.roll_out(sim, carry, inputs, steps)
-    except UnsupportedPrimitive as error:
+    except UnsupportedOperationError as error:
         if sim.backend == "native":
             raise
         rollout_native.warn_once(str(error))

@@ -1,9 +1,9 @@
 """Rollouts by native code: the simulator is split into compile-time constants and run-time values.
 
-Traced values (those under differentiation, `vmap` or `jit`) are parameters of the kernel. All others are untraced:
-structural zeros, ones and infinities among them (`partition.py`) are compiled in as constants, the remaining values are
-passed at run time, so that changing a value does not recompile. If a compiled-in value changes, the kernel is
-recompiled once with that entry as a run-time value.
+Traced values (those under differentiation, `vmap` or `jit`) are the free parameters of the kernel, all others its fixed
+parameters. Structural zeros, ones and infinities among the fixed ones (`partition.py`) are compiled in as constants,
+the remaining values are passed at run time, so that changing a value does not recompile. If a compiled-in value
+changes, the kernel is recompiled once with that entry as a run-time value.
 """
 
 import warnings
@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from hybridsim.core.errors import UnsupportedPrimitive
+from hybridsim.core.errors import UnsupportedOperationError
 from hybridsim.native.lowering.step_graphs import StepLayouts
 from hybridsim.native.runtime.jax_call import NativeCall
 from hybridsim.native.runtime.rollout import Rollout
@@ -32,7 +32,7 @@ _calls: dict[Any, NativeCall | str] = {}
 
 
 def roll_out(sim: Simulator, carry: RolloutCarry, inputs: Inputs, steps: int) -> tuple[RolloutCarry, RolloutOutput]:
-    """Final carry and outputs of a rollout; raises `UnsupportedPrimitive` if an operation has no native code."""
+    """Final carry and outputs of a rollout; raises `UnsupportedOperationError` if an operation has no native code."""
     arrays, static = partition_simulator(sim)
     traced, untraced = eqx.partition(arrays, lambda x: isinstance(x, Tracer))
     call = _native_call(traced, untraced, static, carry, _step_shapes(inputs))
@@ -70,7 +70,7 @@ def _native_call(traced: Any, untraced: Any, static: Any, carry: RolloutCarry, i
     key = (structure, static_leaves, tuple((np.shape(x), _dtype_name(x)) for x in leaves))
     call = _calls.get(key)
     if isinstance(call, str):
-        raise UnsupportedPrimitive(call)
+        raise UnsupportedOperationError(call)
     varying = runtime_cells(untraced)
     if call is not None:
         untraced_row = call.rollout.layouts.fixed.pack(untraced)
@@ -93,7 +93,7 @@ def _native_call(traced: Any, untraced: Any, static: Any, carry: RolloutCarry, i
             key=cache_key(structure, static_leaves),
         )
         rollout.check_supported()
-    except UnsupportedPrimitive as error:
+    except UnsupportedOperationError as error:
         _calls[key] = str(error)
         raise
     fallback = None

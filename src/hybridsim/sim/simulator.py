@@ -21,7 +21,7 @@ from hybridsim.model.model import Model
 from hybridsim.sim.state import State
 from hybridsim.taps.address import AxisNames
 from hybridsim.taps.blueprint import Blueprint, BoundBlueprint
-from hybridsim.taps.catalog import Axis
+from hybridsim.taps.catalogue import Axis
 from hybridsim.taps.history import initial_history
 from hybridsim.taps.taps import Taps
 

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from hybridsim.core.numerics import cross, symmetric_solve_3
-from hybridsim.core.types import AnyArray, Mat3, Scalar, Twist, Vec3, Wrench
+from hybridsim.core.numerics import cross, solve_symmetric_3
+from hybridsim.core.types import AnyArray, Mat3, MotionVector, Scalar, Vec3, Wrench
 from hybridsim.spatial.rotation import skew
 from hybridsim.spatial.transform import Pose
 
@@ -33,7 +33,7 @@ class RigidInertia(eqx.Module):
     I: Float[AnyArray, "*stack 3 3"]
     """Rotational inertia about the frame's origin [kg·m²]."""
 
-    def __mul__(self, V: Twist) -> Wrench:
+    def __mul__(self, V: MotionVector) -> Wrench:
         """Spatial momentum for a velocity V, or the wrench for an acceleration V."""
         angular = self.I @ V[:3] + cross(self.h, V[3:])
         linear = self.mass * V[3:] - cross(self.h, V[:3])
@@ -77,7 +77,7 @@ class ArticulatedInertia(eqx.Module):
     M: Float[AnyArray, "*stack 3 3"]
     """Linear block [kg]."""
 
-    def __mul__(self, A: Twist) -> Wrench:
+    def __mul__(self, A: MotionVector) -> Wrench:
         """Wrench for an acceleration A."""
         angular = self.I @ A[:3] + self.H @ A[3:]
         linear = A[:3] @ self.H + self.M @ A[3:]
@@ -98,7 +98,7 @@ class ArticulatedInertia(eqx.Module):
             )
         return ArticulatedInertia(_mirror_upper(I), H, _mirror_upper(M))
 
-    def with_axis_wrench(self, s: Twist, F: Wrench) -> "ArticulatedInertia":
+    def with_axis_wrench(self, s: MotionVector, F: Wrench) -> "ArticulatedInertia":
         """Copy whose row and column along `s` are the known wrench `F` for a unit acceleration along `s`.
 
         The copy is equal to the original if `s` is not a coordinate axis. Otherwise values change by rounding error
@@ -122,11 +122,11 @@ class ArticulatedInertia(eqx.Module):
         pHt = p @ H.T
         return ArticulatedInertia(_mirror_upper(I + pHt - H_A @ p), H_A, _mirror_upper(M))
 
-    def solve(self, F: Wrench) -> Twist:
+    def solve(self, F: Wrench) -> MotionVector:
         """Acceleration due to a wrench F, by the Schur complement of the linear block."""
-        M_inv_Ht_and_f = symmetric_solve_3(self.M, jnp.concatenate([self.H.T, F[3:, None]], axis=1))
+        M_inv_Ht_and_f = solve_symmetric_3(self.M, jnp.concatenate([self.H.T, F[3:, None]], axis=1))
         M_inv_Ht, M_inv_f = M_inv_Ht_and_f[:, :3], M_inv_Ht_and_f[:, 3]
-        angular = symmetric_solve_3(self.I - self.H @ M_inv_Ht, F[:3] - self.H @ M_inv_f)
+        angular = solve_symmetric_3(self.I - self.H @ M_inv_Ht, F[:3] - self.H @ M_inv_f)
         return jnp.concatenate([angular, M_inv_f - M_inv_Ht @ angular])
 
 

@@ -6,7 +6,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from hybridsim.core.numerics import SMALL_SINE, cross, one_minus_cos_over_square, safe_norm, sinc
+from hybridsim.core.numerics import SMALL_SINE, cross, one_minus_cos_over_square, safe_norm, sinc_of_square
 from hybridsim.core.types import Mat3, Quaternion, Scalar, Vec3
 
 
@@ -26,7 +26,7 @@ def matrix_from_rotation_vector(rotation_vector: Vec3) -> Mat3:
     """Rotation matrix of a rotation vector [rad]; smooth at zero."""
     K = skew(rotation_vector)
     angle_squared = jnp.sum(rotation_vector * rotation_vector)
-    return np.eye(3) + sinc(angle_squared) * K + one_minus_cos_over_square(angle_squared) * (K @ K)
+    return np.eye(3) + sinc_of_square(angle_squared) * K + one_minus_cos_over_square(angle_squared) * (K @ K)
 
 
 def rotation_vector_from_matrix(R: Mat3) -> Vec3:
@@ -60,7 +60,7 @@ def quaternion_from_matrix(R: Mat3) -> Quaternion:
     return quat / safe_norm(quat)
 
 
-def quaternion_multiply(a: Quaternion, b: Quaternion) -> Quaternion:
+def quaternion_product(a: Quaternion, b: Quaternion) -> Quaternion:
     """Hamilton product: rotation by `b`, then by `a`."""
     w = a[:1] * b[:1] - jnp.sum(a[1:] * b[1:], keepdims=True)
     v = a[0] * b[1:] + b[0] * a[1:] + cross(a[1:], b[1:])
@@ -75,7 +75,7 @@ def quaternion_conjugate(quat: Quaternion) -> Quaternion:
 def quaternion_exp(rotation_vector: Vec3) -> Quaternion:
     """Unit quaternion of a rotation vector [rad]; smooth at zero, and exactly (1, 0, 0, 0) there."""
     half_angle_squared = 0.25 * jnp.sum(rotation_vector * rotation_vector)
-    s = sinc(half_angle_squared)
+    s = sinc_of_square(half_angle_squared)
     # cos(a) = 1 - a² (1 - cos a)/a², smooth at a = 0, where the derivative of cos(sqrt(a²)) is NaN
     w = 1.0 - half_angle_squared * one_minus_cos_over_square(half_angle_squared)
     return jnp.concatenate([w[None], 0.5 * s * rotation_vector])
@@ -95,11 +95,11 @@ def quaternion_log(quat: Quaternion) -> Vec3:
     return jnp.where(small, series, quotient) * v
 
 
-def quaternion_normalize(quat: Quaternion) -> Quaternion:
+def normalize_quaternion(quat: Quaternion) -> Quaternion:
     """Scale a quaternion to unit length."""
     return quat / jnp.sqrt(jnp.sum(quat * quat))
 
 
 def quaternion_rate(quat: Quaternion, omega_B: Vec3) -> Quaternion:
     """Time derivative of the quaternion of R_AB for an angular velocity expressed in B [rad/s]."""
-    return 0.5 * quaternion_multiply(quat, jnp.concatenate([np.zeros(1), omega_B]))
+    return 0.5 * quaternion_product(quat, jnp.concatenate([np.zeros(1), omega_B]))

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Float
 
 from hybridsim.core.numerics import cross
-from hybridsim.core.types import AnyArray, Twist, Vec3, Wrench
+from hybridsim.core.types import AnyArray, MotionVector, Vec3, Wrench
 from hybridsim.spatial.rotation import matrix_from_rotation_vector, rotation_vector_from_matrix
 
 
@@ -37,13 +37,13 @@ class Pose(eqx.Module):
         """Coordinates in B of a point given in A."""
         return self.R.T @ (p_A - self.p)
 
-    def motion(self, V_B: Twist) -> Twist:
+    def motion(self, V_B: MotionVector) -> MotionVector:
         """Transform a motion vector from B to A."""
         angular = self.R @ V_B[:3]
         linear = self.R @ V_B[3:] + cross(self.p, angular)
         return jnp.concatenate([angular, linear])
 
-    def inv_motion(self, V_A: Twist) -> Twist:
+    def inv_motion(self, V_A: MotionVector) -> MotionVector:
         """Transform a motion vector from A to B."""
         angular = V_A[:3] @ self.R
         linear = (V_A[3:] - cross(self.p, V_A[:3])) @ self.R

@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 
 from hybridsim.core.errors import TapError
 from hybridsim.core.messages import name_hint
-from hybridsim.taps.catalog import BY_NAME, USER_INPUT, Axis, Form, Quantity
+from hybridsim.taps.catalogue import BY_NAME, USER_INPUT, Axis, Form, Quantity
 
 _PATTERN = re.compile(
     r"^(?P<name>[a-z_]+\.[A-Za-z_]\w*)(\[(?P<rows>[^\[\]]*)\])?(\.(?P<components>[\w.]+))?"
@@ -26,7 +26,7 @@ NO_CONTACTS = (
 )
 """Error message for addresses of contacts in a simulator without candidate pairs."""
 AxisNames = Mapping[Axis, tuple[str, ...]]
-"""Names of the model along each axis; passed to the taps, which do not depend on the model."""
+"""Names of the elements of each axis; passed to the taps, which do not depend on the model."""
 
 
 @dataclass(frozen=True)

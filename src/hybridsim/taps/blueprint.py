@@ -2,7 +2,7 @@
 
     Blueprint(
         Graft("joint.tau", ["joint.q", "joint.qd"], MLP(2, 1), per="element"),  # one friction law for all joints
-        Graft("body.external_force[fin].force", ["body.twist[fin]"], MLP(6, 3)),  # drag on one body
+        Graft("body.external_wrench[fin].force", ["body.twist[fin]"], MLP(6, 3)),  # drag on one body
         Graft("joint.tau[elbow]", ["joint.q", "step.time"], net, mode="replace"),
     )
 
@@ -19,7 +19,7 @@ import jax
 from hybridsim.core.errors import TapError
 from hybridsim.core.messages import name_list
 from hybridsim.taps.address import AxisNames, Selection, select
-from hybridsim.taps.catalog import ORDER, Axis, Form
+from hybridsim.taps.catalogue import ORDER, Axis, Form
 from hybridsim.taps.passivity import graft_wiring
 
 MODES = ("add", "replace", "scale")

@@ -15,7 +15,7 @@ CONJUGATE_VELOCITY = {
     "joint.passive": "joint.qd",
     "joint.actuation": "joint.qd",
     "joint.tau": "joint.qd",
-    "body.external_force": "body.twist",
+    "body.external_wrench": "body.twist",
     "contact.friction_force": "contact.slip_velocity",
 }
 """Power-conjugate velocity of each force, component by component."""
@@ -26,7 +26,7 @@ class TapScalar(NamedTuple):
 
     quantity: str
     row: str
-    """Name of the joint, body or contact; empty if each call of a per-element network has only its element's row."""
+    """Name of the joint, body or contact; empty for a per-element network, which sees only the row of its element."""
     component: int
     lag: int
 
@@ -82,7 +82,8 @@ def graft_wiring(
         outputs: its outputs.
         inputs: its inputs.
         mode: mode of the graft.
-        per_row: for each input, whether a call reads only the row of its element; if any does, so do the outputs.
+        per_row: for each input, whether a call reads only the row of its element; if this holds for any input, a call
+            also writes only that row.
     """
     is_per_element = any(per_row)
     output_scalars = [scalar for out in outputs for scalar in _scalars(out, is_per_element)]

@@ -21,7 +21,7 @@ from hybridsim.spatial.rotation import matrix_from_rotation_vector
 from hybridsim.spatial.transform import Pose
 from hybridsim.taps.address import Selection
 from hybridsim.taps.blueprint import BoundBlueprint, BoundGraft
-from hybridsim.taps.catalog import BY_NAME, USER_INPUT, Form
+from hybridsim.taps.catalogue import BY_NAME, USER_INPUT, Form
 from hybridsim.taps.history import STEPS, History, advance_history, lagged_value
 
 Retract = Callable[[AnyArray, AnyArray], AnyArray]

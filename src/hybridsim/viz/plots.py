@@ -66,8 +66,8 @@ def _panels(topology: Topology, q: np.ndarray, qd: np.ndarray) -> list[_Panel]:
     joints = zip(
         topology.joint_names, topology.joint_types, topology.q_slices, topology.v_slices, topology.masters, strict=True
     )
-    for joint, kind, (q0, q1), (v0, v1), mimicked in joints:
-        if mimicked >= 0 or q1 == q0:
+    for joint, kind, (q0, q1), (v0, v1), master in joints:
+        if master >= 0 or q1 == q0:
             continue
         if q1 - q0 == 1:
             single_q.append(q0)

@@ -7,7 +7,7 @@ zero, are grey and dashed.
 from collections.abc import Sequence
 from html import escape
 
-from hybridsim.networks.wiring_summary import Wiring
+from hybridsim.networks.wiring_summary import WiringSummary
 from hybridsim.viz.panel_row import INK, panel_row
 
 ROW_HEIGHT, GAP, MARGIN, CHARACTER_WIDTH = 22, 26, 16, 7.2
@@ -18,34 +18,34 @@ LINE, PRUNED, FILL = "#2f6f9f", "#c4cdd5", "#e8f0f6"
 """Colours of lines, of pruned inputs, and of boxes."""
 
 
-def wiring_diagram(panels: Sequence[tuple[str, Sequence[Wiring]]]) -> str:
+def wiring_diagram(panels: Sequence[tuple[str, Sequence[WiringSummary]]]) -> str:
     """SVG image with one panel per blueprint.
 
     Args:
         panels: titles, and the wiring of the networks.
     """
-    return panel_row([_panel(title, wirings) for title, wirings in panels])
+    return panel_row([_panel(title, summaries) for title, summaries in panels])
 
 
-def _panel(title: str, wirings: Sequence[Wiring]) -> tuple[int, int, str]:
+def _panel(title: str, summaries: Sequence[WiringSummary]) -> tuple[int, int, str]:
     """Width, height and SVG content of a panel."""
-    left = MARGIN + CHARACTER_WIDTH * max((len(wire.address) for w in wirings for wire in w.inputs), default=8) + 10
-    right = CHARACTER_WIDTH * max((len(out) for w in wirings for out in w.outputs), default=8)
+    left = MARGIN + CHARACTER_WIDTH * max((len(wire.address) for w in summaries for wire in w.inputs), default=8) + 10
+    right = CHARACTER_WIDTH * max((len(out) for w in summaries for out in w.outputs), default=8)
     x_in, x_box = left, left + 90
     x_out = x_box + BOX_WIDTH + 40
     width = int(max(x_out + 10 + right + MARGIN, 2 * MARGIN + CHARACTER_WIDTH * 1.2 * len(title)))
     parts, y = [f'<text x="{MARGIN}" y="{MARGIN + 8}" font-weight="bold">{escape(title)}</text>'], MARGIN + 26
-    for wiring in wirings:
+    for wiring in summaries:
         rows = max(len(wiring.inputs), len(wiring.outputs), 3)
         parts.append(_network(wiring, y, rows, x_in, x_box, x_out))
         y += ROW_HEIGHT * rows + GAP
-    if not wirings:
+    if not summaries:
         parts.append(f'<text x="{MARGIN}" y="{y}">no networks</text>')
         y += ROW_HEIGHT
     return width, int(y - GAP + MARGIN + 10), "".join(parts)
 
 
-def _network(wiring: Wiring, y: float, rows: int, x_in: float, x_box: float, x_out: float) -> str:
+def _network(wiring: WiringSummary, y: float, rows: int, x_in: float, x_box: float, x_out: float) -> str:
     largest = max((wire.strength or 0.0 for wire in wiring.inputs), default=0.0)
     middle, height = y + 0.5 * ROW_HEIGHT * rows, min(ROW_HEIGHT * rows, 78)
     parts = []

@@ -7,11 +7,11 @@ from scipy.spatial.transform import Rotation
 
 from hybridsim.contact.collision.contact_points import (
     ContactPoints,
-    ball_contacts,
     contacts_from_first,
     contacts_from_second,
     cycle_axes,
     pick,
+    sphere_contacts,
     tangents,
 )
 from support.contact_pairs import placed_shape
@@ -50,7 +50,7 @@ def test_points_follow_from_either_side():
 
 
 def test_balls():
-    result = ball_contacts(np.array([[0.0, 0.0, 1.0]]), np.array(0.3), np.zeros((1, 3)), np.array(0.4), np.ones(3))
+    result = sphere_contacts(np.array([[0.0, 0.0, 1.0]]), np.array(0.3), np.zeros((1, 3)), np.array(0.4), np.ones(3))
     assert np.allclose(result.gap, [0.3]) and np.allclose(result.normal, [[0.0, 0.0, 1.0]])
     assert np.allclose(result.on_first, [[0.0, 0.0, 0.7]]) and np.allclose(result.on_second, [[0.0, 0.0, 0.4]])
 

@@ -85,7 +85,7 @@ def test_every_row_agrees_with_its_routine(crowd):
 def test_shapes_with_equal_data_sizes_are_batched(crowd):
     _, candidates = crowd
     members = {}
-    for kinds, rows in candidates.shape_groups:
+    for kinds, rows in candidates.pair_groups:
         members.setdefault(kinds, []).append([candidates.pairs[k].name for k in rows])
     assert members["points", "plane"] == [
         ["points3|deck", "points3|floor", "points5|deck", "points5|floor"],

@@ -125,7 +125,7 @@ def test_a_motor_has_no_gain(arm_mjcf):
 
 def test_actuator_ranges(arm_mjcf):
     model = load(arm_mjcf)
-    new = with_entry(model, lambda m: m.actuator.control_upper, actuator_index(model, "motor"), 1.5)
+    new = with_entry(model, lambda m: m.actuator.command_upper, actuator_index(model, "motor"), 1.5)
     for field, value in (("force_lower", -np.inf), ("force_upper", np.inf)):
         new = with_entry(new, lambda m, f=field: getattr(m.actuator, f), actuator_index(model, "drive"), value)
     for field, value in (("force_lower", -2.0), ("force_upper", 2.5)):

@@ -103,7 +103,7 @@ def test_disabled_flags_are_applied_to_the_values(tmp_path):
     joint = model.joint
     for values in (model.gravity, joint.damping, joint.stiffness, joint.friction):
         np.testing.assert_array_equal(values, 0.0)
-    assert joint.upper[0] == model.actuator.control_upper[0] == np.inf
+    assert joint.upper[0] == model.actuator.command_upper[0] == np.inf
     assert model.geometry.infos[0].group == model.geometry.infos[0].mask == 0
     switched_off = world(
         content, '<option><flag actuation="disable"/></option>', '<actuator><motor joint="j"/></actuator>'

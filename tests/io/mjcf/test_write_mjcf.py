@@ -276,10 +276,10 @@ class TestActuators:
     @pytest.mark.parametrize(
         ("tag", "parameters"),
         [
-            ("motor", {"gear": 30.0, "control_range": (-1.0, 1.0)}),
+            ("motor", {"gear": 30.0, "command_range": (-1.0, 1.0)}),
             ("position", {"gain": 20.0, "bias": (0.0, -20.0, -0.5), "force_range": (-3.0, 4.0)}),
             ("position", {"gain": 20.0, "bias": (0.0, -20.0, 0.0), "gear": 2.0}),
-            ("velocity", {"gain": 0.7, "bias": (0.0, 0.0, -0.7), "control_range": (-np.inf, 2.0)}),
+            ("velocity", {"gain": 0.7, "bias": (0.0, 0.0, -0.7), "command_range": (-np.inf, 2.0)}),
             ("general", {"gain": 3.0, "bias": (0.1, -2.0, -0.3)}),
             ("general", {"gain": -3.0}),
         ],
@@ -297,7 +297,7 @@ class TestActuators:
         np.testing.assert_allclose(read.actuator.bias, model.actuator.bias, rtol=1e-15)
 
     def test_a_passive_model_stays_passive(self, tmp_path):
-        read, _ = round_trip(box_on_a_hinge().without_actuators().build(), tmp_path / "m.xml")
+        read, _ = round_trip(box_on_a_hinge().declare_unactuated().build(), tmp_path / "m.xml")
         assert read.nu == 0
 
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from hybridsim.core.errors import UnsupportedPrimitive
+from hybridsim.core.errors import UnsupportedOperationError
 from hybridsim.native.c import emit_function
 from hybridsim.native.c.emit_file import HELPERS, c_file
 from hybridsim.native.c.emit_function import SlotLocation, c_function
@@ -231,7 +231,7 @@ def test_every_native_operation_has_c_code():
 def test_operations_without_c_code_are_reported():
     graph = Graph()
     unknown = graph.node("gamma", graph.input("s", 0))
-    with pytest.raises(UnsupportedPrimitive, match="'gamma' cannot be exported as C"):
+    with pytest.raises(UnsupportedOperationError, match="'gamma' cannot be exported as C"):
         c_function("t", "f", graph, {("y", 0): unknown}, {"s": SlotLocation("s")}, {"y": SlotLocation("y")})
 
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from hybridsim.core.errors import UnsupportedPrimitive
+from hybridsim.core.errors import UnsupportedOperationError
 from hybridsim.native.graph.arrays import ElementwiseMap, MatrixVectorProduct, OuterProduct
 from hybridsim.native.llvm import emit, machine
 from hybridsim.native.runtime.jax_call import NativeCall
@@ -49,7 +49,7 @@ def shared_weights(net, x):
 
 
 def computed_weights(net, x):
-    """Network with reparametrised weights."""
+    """Network with reparametrized weights."""
     return mlp([(jnp.tanh(W) * 0.5, b) for W, b in net], x)
 
 
@@ -276,7 +276,7 @@ def test_other_targets(target, cases):
 
 def test_unsupported_operations_on_large_arrays_are_named(cases):
     weights = np.zeros((128, 128))
-    with pytest.raises(UnsupportedPrimitive, match="16384 elements"):
+    with pytest.raises(UnsupportedOperationError, match="16384 elements"):
         rollout = Rollout(lambda f, w, x, s: (x, jnp.sort(w, axis=0)[0]), None, weights, None, None)
         rollout.check_supported()
 

@@ -35,7 +35,7 @@ MP_FUNCTIONS = {
 }
 
 VARIANTS = ("fused", "plain", "fused kernel", "plain kernel")
-"""With or without fused multiply-add; the bare expansion, or after the optimisation passes of a kernel."""
+"""With or without fused multiply-add; the bare expansion, or after the optimization passes of a kernel."""
 
 
 def _arity(name: str) -> int:

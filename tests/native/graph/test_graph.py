@@ -1,4 +1,4 @@
-"""The scalar graph: constant folding, algebraic identities, hash-consing, scheduling and optimisation."""
+"""The scalar graph: constant folding, algebraic identities, hash-consing, scheduling and optimization."""
 
 import itertools
 import math
@@ -347,12 +347,12 @@ def test_sums_are_balanced_trees(graph):
     assert graph.sum([]) == graph.constant(0.0)
 
 
-# optimisation of whole graphs
+# optimization of whole graphs
 
 
 @pytest.mark.parametrize("fma", [True, False])
 @pytest.mark.parametrize("seed", range(4))
-def test_optimised_graphs_are_equivalent(seed, fma):
+def test_optimized_graphs_are_equivalent(seed, fma):
     graph = Graph()
     outputs = _random_graph(graph, 60, seed)
     x = list(np.random.default_rng(seed + 10).normal(size=(4, 50)))

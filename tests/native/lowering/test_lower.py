@@ -15,7 +15,7 @@ from jax import lax
 from jax.scipy import special
 from scipy.special import erfinv
 
-from hybridsim.core.errors import UnsupportedPrimitive
+from hybridsim.core.errors import UnsupportedOperationError
 from hybridsim.native.lowering import lower, rules_calls
 from hybridsim.native.runtime.function import NativeFunction
 from support.native_functions import case, check_against_xla, describe_difference, normal
@@ -278,7 +278,7 @@ def test_custom_rules_and_calls():
 
 
 def _random_network(network):
-    """A network with random weights; its own initialisation takes seconds."""
+    """A network with random weights; its own initialization takes seconds."""
     shapes = eqx.filter_eval_shape(network, key=jax.random.key(0))
     return jax.tree.map(lambda w: jnp.asarray(normal(*w.shape)) if isinstance(w, jax.ShapeDtypeStruct) else w, shapes)
 
@@ -321,7 +321,7 @@ def test_bits_as_uint64():
         lambda x: lax.bitcast_convert_type(x, np.uint64) < np.uint64(3),
         lambda x: lax.bitcast_convert_type(x, np.uint64).astype(float),
     ):
-        with pytest.raises(UnsupportedPrimitive, match="uint64"):
+        with pytest.raises(UnsupportedOperationError, match="uint64"):
             NativeFunction(unsupported, x)(x)
 
 
@@ -364,7 +364,7 @@ UNSUPPORTED = {
 
 @pytest.mark.parametrize("name", UNSUPPORTED)
 def test_unsupported_primitives_are_named_with_their_location(name):
-    with pytest.raises(UnsupportedPrimitive) as caught:
+    with pytest.raises(UnsupportedOperationError) as caught:
         NativeFunction(UNSUPPORTED[name], np.ones(2))(np.ones(2))
     message, location = str(caught.value).split(" (at ")
     assert name in message
@@ -375,19 +375,19 @@ def test_unsupported_primitives_are_named_with_their_location(name):
 
 def test_unsupported_argument_types_are_named():
     for function, argument in ((jnp.fft.fft, np.ones(4)), (jnp.abs, np.ones(2, np.float16))):
-        with pytest.raises(UnsupportedPrimitive, match=r"complex128|float16"):
+        with pytest.raises(UnsupportedOperationError, match=r"complex128|float16"):
             NativeFunction(function, argument)
 
 
 def test_long_while_loops_are_refused(monkeypatch):
     monkeypatch.setattr(rules_calls, "MAX_WHILE_ITERATIONS", 20)
     NativeFunction(partial(_while, 20), np.ones(2))(np.ones(2))
-    with pytest.raises(UnsupportedPrimitive, match=r"more than 20 iterations.*test_lower\.py"):
+    with pytest.raises(UnsupportedOperationError, match=r"more than 20 iterations.*test_lower\.py"):
         NativeFunction(partial(_while, 21), np.ones(2))(np.ones(2))
 
 
 @pytest.mark.parametrize("loop", [_for, _while], ids=["for", "while"])
 def test_programs_that_unroll_too_far_are_refused(loop, monkeypatch):
     monkeypatch.setattr(lower, "MAX_NODES", 30)
-    with pytest.raises(UnsupportedPrimitive, match=r"more than 30 operations.*test_lower\.py"):
+    with pytest.raises(UnsupportedOperationError, match=r"more than 30 operations.*test_lower\.py"):
         NativeFunction(partial(loop, 20), np.ones(2))(np.ones(2))

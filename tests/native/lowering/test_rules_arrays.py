@@ -232,7 +232,7 @@ def _spd_matrix(A):
     return A @ A.T + 3 * jnp.eye(len(A))
 
 
-def test_factorisations():
+def test_factorizations():
     A, b, stack = normal(4, 4), normal(4), normal(2, 3, 3)
     flags = np.array(np.meshgrid(*[[False, True]] * 4)).reshape(4, -1).T.tolist()
 
@@ -248,7 +248,7 @@ def test_factorisations():
     cases = {
         "cholesky": case(lambda A: [jnp.linalg.cholesky(_spd_matrix(A), upper=upper) for upper in (False, True)], A),
         "lower half": case(lambda A: lax.linalg.cholesky(_spd_matrix(A) + jnp.triu(A, 1), symmetrize_input=False), A),
-        "symmetrised": case(lambda A: lax.linalg.cholesky(_spd_matrix(A) + 0.1 * jnp.tril(A)), A),
+        "symmetrized": case(lambda A: lax.linalg.cholesky(_spd_matrix(A) + 0.1 * jnp.tril(A)), A),
         "definite": case(lambda A, b: linalg.cho_solve(linalg.cho_factor(_spd_matrix(A)), b), A, b),
         "triangles": case(solve_triangular, stack[0], normal(3, 2)),
         "solve": case(lambda A, b: (jnp.linalg.solve(A, b), jnp.linalg.solve(A, A.T), jnp.linalg.inv(A)), A, b),

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from hybridsim.core.errors import UnsupportedPrimitive
+from hybridsim.core.errors import UnsupportedOperationError
 from hybridsim.native.c.emit_function import SlotLocation, c_function
 from hybridsim.native.graph.arrays import Loop, source_nodes
 from hybridsim.native.graph.graph import ARRAY, Graph
@@ -157,5 +157,5 @@ def test_loops_are_refused_in_c_code():
     graph, results = lower(lambda *a: [gauss_seidel(*a)[0]], args, ["A", "b", "x"])
     outputs = {("y", k): int(node) for k, node in enumerate(results[0])}
     reads = {name: SlotLocation(name, 0) for name in ("A", "b", "x")}
-    with pytest.raises(UnsupportedPrimitive, match="cannot be exported as C"):
+    with pytest.raises(UnsupportedOperationError, match="cannot be exported as C"):
         c_function("hs", "step", graph, outputs, reads, {"y": SlotLocation("y", 0)})

@@ -35,9 +35,9 @@ GRAFTS = {
         "joint.qdd", [*JOINTS, "joint.qdd", "joint.mass_matrix"], Lagrangian(2, **HIDDEN), mode="replace"
     ),
     "friction": Graft("joint.tau", JOINTS, JointFriction(1, width=0.3, **HIDDEN), per="element"),
-    "drag": Graft("body.external_force[link1]", "body.twist[link1]", RodDrag((0, 0, 0), (0, 0, -1), quadratic=0.2)),
+    "drag": Graft("body.external_wrench[link1]", "body.twist[link1]", RodDrag((0, 0, 0), (0, 0, -1), quadratic=0.2)),
     "internal": Graft(
-        "body.external_force[link0,link1]",
+        "body.external_wrench[link0,link1]",
         ["body.pose[link0,link1]", "body.twist[link0,link1]"],
         InternalForce((0, 0, -0.1), damping_scale=0.5, **HIDDEN),
     ),
@@ -71,7 +71,7 @@ def test_contacts_and_user_inputs_are_unchanged_by_saving_and_loading(tmp_path):
         mode="replace",
         per="element",
     )
-    wind = Graft("body.external_force[cube].force", "input.wind", MLP(2, 3, **HIDDEN))
+    wind = Graft("body.external_wrench[cube].force", "input.wind", MLP(2, 3, **HIDDEN))
     blueprint = Blueprint(cone, wind, inputs={"wind": 2})
     save_blueprint(blueprint, tmp_path / "b.toml", sim)
     again = load_blueprint(tmp_path / "b.toml", sim)
@@ -114,7 +114,9 @@ def test_mismatched_weights_are_reported(tmp_path):
     model = double_pendulum()
     save_blueprint(Blueprint(GRAFTS["mlp"]), tmp_path / "b.toml", model)
     overwrite_weights(tmp_path, **{"graft[0].biases[0]": np.full(3, np.nan), "graft[7].weights[0]": np.zeros((1, 1))})
-    with pytest.raises(HybridsimError, match=r"biases\[0\] has entries that are not finite; graft\[7\].*no network"):
+    with pytest.raises(
+        HybridsimError, match=r"biases\[0\] is not an array of finite floating-point values; graft\[7\].*no network"
+    ):
         load_blueprint(tmp_path / "b.toml", model)
     (tmp_path / "b.safetensors").write_bytes(b"nonsense")
     with pytest.raises(HybridsimError, match="not a weights file"):

@@ -147,7 +147,7 @@ def write_arm(folder: Path, **actuator) -> Path:
     builder = ModelBuilder("arm")
     builder.add_body("link", joint="hinge", axis=(0, 1, 0), mass=1.0, com=(0, 0, -0.5), inertia=(0.1, 0.1, 0.1))
     model = (
-        builder.add_actuator("hinge", name="drive", **actuator) if actuator else builder.without_actuators()
+        builder.add_actuator("hinge", name="drive", **actuator) if actuator else builder.declare_unactuated()
     ).build()
     convert(model, folder / "arm.xml")
     return folder / "arm.xml"

@@ -13,7 +13,7 @@ from hybridsim.project.run_folder.folder import RunFolder
 from hybridsim.project.run_folder.history import History, Step
 from hybridsim.project.run_folder.lock import FolderLock
 
-MANIFEST = {"format": 3, "name": "arm"}
+MANIFEST = {"format": 4, "name": "arm"}
 LOCK_HOLDER = """
 import sys, time
 from pathlib import Path
@@ -122,14 +122,14 @@ def test_invalid_run_folders_are_refused(tmp_path):
         run_folder.manifest()
     for version in (1, 2, 99):
         run_folder.manifest_file.write_text(json.dumps({"format": version}))
-        with pytest.raises(HybridsimError, match=r"does not have format 3.*use the version that wrote it"):
+        with pytest.raises(HybridsimError, match=r"does not have format 4.*use the version that wrote it"):
             run_folder.manifest()
 
 
 def test_a_truncated_last_line_of_the_history_is_ignored(tmp_path):
     history = History(tmp_path / "history.jsonl")
     for step in range(1, 4):
-        history.append(Step(0, step, cost=1.0 / step, rms=2.0))
+        history.append(Step(0, step, cost=1.0 / step, normalized_cost=2.0))
     with history.path.open("a") as file:
         file.write('{"stage": 0, "step": 4, "co')
     assert [step.step for step in history.read()] == [1, 2, 3]

@@ -33,7 +33,7 @@ def box_distance(p: Vec3, half: Vec3) -> tuple[Scalar, Vec3, Vec3]:
     return jnp.where(is_outside, distance, -shallow), normal, surface
 
 
-def balls_box(centres: Float[AnyArray, "k 3"], radius: Scalar | float, box: PlacedShape) -> ContactPoints:
+def spheres_box(centres: Float[AnyArray, "k 3"], radius: Scalar | float, box: PlacedShape) -> ContactPoints:
     """Balls against a box."""
     distance, normal, surface = jax.vmap(lambda p: box_distance(p, box.size))(box.to_shape(centres))
     return contacts_from_second(distance - radius, normal @ box.X_WG.R.T, box.to_world(surface))
@@ -74,7 +74,7 @@ def clip_to_face(
 
 def sphere_box(sphere: PlacedShape, box: PlacedShape) -> ContactPoints:
     """Contact at one point."""
-    return balls_box(sphere.X_WG.p[None], sphere.size[0], box)
+    return spheres_box(sphere.X_WG.p[None], sphere.size[0], box)
 
 
 def capsule_box(capsule: PlacedShape, box: PlacedShape) -> ContactPoints:
@@ -92,7 +92,7 @@ def capsule_box(capsule: PlacedShape, box: PlacedShape) -> ContactPoints:
     parameters = jnp.concatenate([kinks, nearest[None]])
     upper, lower = _spread_points(parameters, middle, along, box.size, capsule.size[1])
     centres = middle[None] + jnp.stack([pick(parameters, upper), pick(parameters, lower)])[:, None] * along[None]
-    points = balls_box(box.to_world(centres), capsule.size[0], box)
+    points = spheres_box(box.to_world(centres), capsule.size[0], box)
     is_single = jnp.abs(pick(parameters, upper) - pick(parameters, lower)) * capsule.size[1] < COINCIDENCE_TOLERANCE
     exists = jnp.stack([jnp.asarray(True), ~is_single])
     return eqx.tree_at(lambda p: p.gap, points, jnp.where(exists, points.gap, FAR))

@@ -72,7 +72,7 @@ def contacts_from_second(
     return ContactPoints(gap, normal, on_second + gap[:, None] * normal, on_second)
 
 
-def ball_contacts(
+def sphere_contacts(
     centre: Float[AnyArray, "k 3"], radius: Scalar, other: Float[AnyArray, "k 3"], other_radius: Scalar, fallback: Vec3
 ) -> ContactPoints:
     """Contacts between balls (solid spheres); `fallback` is the normal of concentric ones."""

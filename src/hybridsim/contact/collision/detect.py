@@ -13,7 +13,7 @@ from hybridsim.model.geometry import Geometry
 from hybridsim.model.topology import WORLD
 from hybridsim.spatial.transform import Pose
 
-MANY_PAIRS = 6
+MIN_LOOP_PAIRS = 6
 """Minimum number of pairs of one kind for which an expensive routine is applied in a loop instead of in lanes, to limit
 the size of the native code for a pile of boxes."""
 
@@ -29,7 +29,7 @@ def detect(geometry: Geometry, X_WB: Pose, candidates: Candidates) -> ContactPoi
     parts: list[ContactPoints] = []
     rows: list[list[int]] = []
     offsets = np.cumsum([0, *(pair.max_points for pair in candidates.pairs)])
-    for kinds, members in candidates.shape_groups:
+    for kinds, members in candidates.pair_groups:
         first, axes_first = place_shapes(geometry, X_WB, [candidates.pairs[k].first for k in members])
         second, axes_second = place_shapes(geometry, X_WB, [candidates.pairs[k].second for k in members])
         points = _pair_contacts(ROUTINES[kinds], (first, second), (axes_first, axes_second), len(members))
@@ -45,7 +45,7 @@ def _pair_contacts(
     routine: Routine, shapes: tuple[PlacedShape, PlacedShape], axes: tuple[PlacedShape, PlacedShape], count: int
 ) -> ContactPoints:
     """Contact points of all pairs of one kind."""
-    if not routine.is_expensive or count < MANY_PAIRS:
+    if not routine.is_expensive or count < MIN_LOOP_PAIRS:
         return jax.vmap(routine.contacts, in_axes=axes)(*shapes)
     is_batched = jax.tree.map(lambda axis: axis is not None, axes, is_leaf=lambda axis: axis is None)
     rows, shared = eqx.partition(shapes, is_batched)

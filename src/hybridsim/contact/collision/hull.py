@@ -35,10 +35,10 @@ switch between them."""
 
 
 def _triangles(
-    corners: Float[AnyArray, "v 3"], faces: Faces
+    vertices: Float[AnyArray, "v 3"], faces: Faces
 ) -> tuple[Float[AnyArray, "n 3 3"], Float[AnyArray, "n 3"], Bool[AnyArray, " n"]]:
-    """Corners and outward normals of triangles, and which of them have an area and thus a normal."""
-    triangles = jnp.asarray(corners)[np.array(faces)]
+    """Vertices and outward normals of triangles, and which of them have an area and thus a normal."""
+    triangles = jnp.asarray(vertices)[np.array(faces)]
     normals = jax.vmap(lambda t: cross(t[1] - t[0], t[2] - t[0]))(triangles)
     squared = jnp.sum(normals * normals, axis=1)
     has_area = squared > TINY_AREA_SQUARED
@@ -60,7 +60,7 @@ def hull_distance(hull: PlacedShape, p: Vec3) -> tuple[Scalar, Vec3, Vec3]:
     nearest, is_above = jax.vmap(lambda t, ok: _nearest_on_triangle(p, t, ok))(triangles, has_area)
     outer, inner = jnp.argmin(jnp.sum((p[None] - nearest) ** 2, axis=1)), jnp.argmax(face_distances)
     is_outside = pick(face_distances, inner) > 0.0
-    # beside a triangle the direction is from its edge or corner; above a triangle or inside the hull it is a normal
+    # beside a triangle the direction is from its edge or vertex; above a triangle or inside the hull it is a normal
     direction, length = direction_and_length(p - pick(nearest, outer), pick(normals, outer))
     is_beside = is_outside & ~pick(is_above, outer)
     face = jnp.where(is_outside, outer, inner)
@@ -73,10 +73,10 @@ def hull_distance(hull: PlacedShape, p: Vec3) -> tuple[Scalar, Vec3, Vec3]:
 
 
 def _nearest_on_triangle(
-    p: Vec3, corners: Float[AnyArray, "3 3"], has_area: Bool[AnyArray, ""]
+    p: Vec3, vertices: Float[AnyArray, "3 3"], has_area: Bool[AnyArray, ""]
 ) -> tuple[Vec3, Bool[AnyArray, ""]]:
     """Nearest point of a triangle, and whether `p` projects into its interior."""
-    a, b, c = corners
+    a, b, c = vertices
     u, v, w = b - a, c - a, p - a
     uu, uv, vv, uw, vw = u @ u, u @ v, v @ v, u @ w, v @ w
     scale = jnp.where(has_area, uu * vv - uv * uv, 1.0)
@@ -102,9 +102,9 @@ no margin."""
 class _Hull(NamedTuple):
     """A hull in the frame of a box."""
 
-    corners: Float[AnyArray, "v 3"]
+    vertices: Float[AnyArray, "v 3"]
     face_points: Float[AnyArray, "n 3"]
-    """One corner of every triangle."""
+    """One vertex of every triangle."""
     normals: Float[AnyArray, "n 3"]
     has_area: Bool[AnyArray, " n"]
     """Triangles that have a normal."""
@@ -113,10 +113,10 @@ class _Hull(NamedTuple):
 def hull_box(hull: PlacedShape, box: PlacedShape) -> ContactPoints:
     """Contact at four points; absent ones have the gap `FAR`."""
     X_box_hull = box.X_WG.inverse() @ hull.X_WG
-    corners = X_box_hull.p[None] + hull.data @ X_box_hull.R.T
-    triangles, normals, has_area = _triangles(corners, hull.faces)
-    hull_in_box = _Hull(corners, triangles[:, 0], normals, has_area)
-    extent = 0.5 * (corners.max(axis=0) - corners.min(axis=0))
+    vertices = X_box_hull.p[None] + hull.data @ X_box_hull.R.T
+    triangles, normals, has_area = _triangles(vertices, hull.faces)
+    hull_in_box = _Hull(vertices, triangles[:, 0], normals, has_area)
+    extent = 0.5 * (vertices.max(axis=0) - vertices.min(axis=0))
     min_overlap = MIN_LATERAL_OVERLAP * jnp.minimum(extent.min(), box.size.min())
     normal, face_gap, is_separated = _best_normal(hull_in_box, box.size, min_overlap)
     face_contacts = _face_contacts(hull_in_box, box.size, np.array(_edges(hull.faces)), normal, face_gap, is_separated)
@@ -128,12 +128,12 @@ def hull_box(hull: PlacedShape, box: PlacedShape) -> ContactPoints:
 
 
 def _edges(faces: Faces) -> list[tuple[int, int, int, int]]:
-    """Edges of triangles: indices of both corners and of the two adjacent triangles."""
+    """Edges of triangles: indices of both vertices and of the two adjacent triangles."""
     adjacent: dict[tuple[int, int], list[int]] = {}
     for index, face in enumerate(faces):
         for a, b in zip(face, (*face[1:], face[0]), strict=True):
             adjacent.setdefault((min(a, b), max(a, b)), []).append(index)
-    return [(*corners, indices[0], indices[-1]) for corners, indices in sorted(adjacent.items())]
+    return [(*vertices, indices[0], indices[-1]) for vertices, indices in sorted(adjacent.items())]
 
 
 def _best_normal(hull: _Hull, size: Vec3, min_overlap: Scalar) -> tuple[Vec3, Scalar, Bool[AnyArray, ""]]:
@@ -141,7 +141,7 @@ def _best_normal(hull: _Hull, size: Vec3, min_overlap: Scalar) -> tuple[Vec3, Sc
 
     The third result is whether the shapes are separated along a direction lateral to the normal.
     """
-    box_gaps = jnp.concatenate([hull.corners.min(axis=0) - size, -hull.corners.max(axis=0) - size])
+    box_gaps = jnp.concatenate([hull.vertices.min(axis=0) - size, -hull.vertices.max(axis=0) - size])
     hull_gaps = -jnp.sum(hull.face_points * hull.normals, axis=1) - jnp.abs(hull.normals) @ size
     hull_gaps = jnp.where(hull.has_area, hull_gaps, -FAR)
     side, face = jnp.argmax(box_gaps), jnp.argmax(hull_gaps)
@@ -178,15 +178,15 @@ def _face_contacts(
     # all components with the face's axis first
     n, half = cycle_axes(normal, axis), cycle_axes(size, axis)
     x, face_points, normals = (
-        cycle_axes(vectors.T, axis).T for vectors in (hull.corners, hull.face_points, hull.normals)
+        cycle_axes(vectors.T, axis).T for vectors in (hull.vertices, hull.face_points, hull.normals)
     )
     gaps = (sign * x[:, 0] - half[0]) / (sign * n[0])
     lateral = x[:, 1:] - gaps[:, None] * n[None, 1:]
-    corners = jnp.concatenate([gaps[:, None], lateral, x], axis=1)
+    vertices = jnp.concatenate([gaps[:, None], lateral, x], axis=1)
 
     start, end = edges[:, 0], edges[:, 1]
     parameters, is_crossing = clip_to_face(lateral[start], lateral[end] - lateral[start], half[1:])
-    crossings = corners[start][None] + parameters[:, :, None] * (corners[end] - corners[start])[None]
+    crossings = vertices[start][None] + parameters[:, :, None] * (vertices[end] - vertices[start])[None]
 
     box_corners = jnp.concatenate([jnp.broadcast_to(sign * half[0], (4, 1)), SQUARE_CORNERS * half[None, 1:]], axis=1)
     lift, is_covered = _distance_along(box_corners, n, _Hull(x, face_points, normals, hull.has_area))
@@ -194,11 +194,11 @@ def _face_contacts(
 
     is_above = (jnp.abs(lateral) <= half[None, 1:] + EDGE_TOLERANCE).all(axis=1)
     exists = jnp.concatenate([is_above, *is_crossing, is_covered])
-    # where nothing lies above the face, the lowest corner gives a lower bound on the distance
+    # where nothing lies above the face, the lowest vertex gives a lower bound on the distance
     is_empty = ~exists.any()
     lowest = jnp.argmin(x @ n + LATERAL_WEIGHT * jnp.sqrt(jnp.sum(lateral * lateral, axis=1)))
     exists = exists | (is_empty & (np.arange(len(exists)) == lowest))
-    rows = jnp.concatenate([corners, *crossings, projected])
+    rows = jnp.concatenate([vertices, *crossings, projected])
     chosen, is_valid = reduce_manifold(rows[:, 1:3], rows[:, 0], exists)
     best = jnp.stack([pick(rows, chosen[k]) for k in range(4)])
     gap = jnp.where(is_empty, face_gap, best[:, 0])
@@ -231,9 +231,9 @@ def _edge_contact(hull: _Hull, size: Vec3, edges: np.ndarray) -> tuple[Scalar, C
     """Gap of a hull and a box along the best cross product of their edges, and the contact there.
 
     A cross product counts only if it lies between the normals of the two faces adjacent to the hull's edge: then that
-    edge supports the hull in its direction.
+    edge is the support feature of the hull in the direction of the product.
     """
-    start, along = hull.corners[edges[:, 0]], hull.corners[edges[:, 1]] - hull.corners[edges[:, 0]]
+    start, along = hull.vertices[edges[:, 0]], hull.vertices[edges[:, 1]] - hull.vertices[edges[:, 0]]
     squared = jnp.sum(along * along, axis=1)
     has_length = squared > TINY_LENGTH_SQUARED
     length = jnp.sqrt(jnp.where(has_length, squared, 1.0))

@@ -11,7 +11,7 @@ from hybridsim.core.numerics import direction_and_length
 from hybridsim.core.types import AnyArray, Scalar
 
 
-def _balls_plane(plane: PlacedShape, points: Float[AnyArray, "k 3"], radius: Scalar | float = 0.0) -> ContactPoints:
+def _spheres_plane(plane: PlacedShape, points: Float[AnyArray, "k 3"], radius: Scalar | float = 0.0) -> ContactPoints:
     """Balls against a plane."""
     normal = plane.X_WG.R[:, 2]
     gap = (points - plane.X_WG.p[None]) @ normal - radius
@@ -20,13 +20,13 @@ def _balls_plane(plane: PlacedShape, points: Float[AnyArray, "k 3"], radius: Sca
 
 def sphere_plane(sphere: PlacedShape, plane: PlacedShape) -> ContactPoints:
     """Contact at one point."""
-    return _balls_plane(plane, sphere.X_WG.p[None], sphere.size[0])
+    return _spheres_plane(plane, sphere.X_WG.p[None], sphere.size[0])
 
 
 def capsule_plane(capsule: PlacedShape, plane: PlacedShape) -> ContactPoints:
     """Contact at one point per end."""
     half_axis = capsule.size[1] * capsule.X_WG.R[:, 2]
-    return _balls_plane(plane, jnp.stack([capsule.X_WG.p + half_axis, capsule.X_WG.p - half_axis]), capsule.size[0])
+    return _spheres_plane(plane, jnp.stack([capsule.X_WG.p + half_axis, capsule.X_WG.p - half_axis]), capsule.size[0])
 
 
 DIAGONALS = np.array([[1.0, 1.0, 1.0], [1.0, 1.0, -1.0], [1.0, -1.0, 1.0], [1.0, -1.0, -1.0]])
@@ -41,7 +41,7 @@ def box_plane(box: PlacedShape, plane: PlacedShape) -> ContactPoints:
     """
     ends = DIAGONALS @ (box.size[:, None] * box.X_WG.R.T)
     ends = jnp.where((ends @ plane.X_WG.R[:, 2] > 0.0)[:, None], -ends, ends)
-    return _balls_plane(plane, box.X_WG.p[None] + ends)
+    return _spheres_plane(plane, box.X_WG.p[None] + ends)
 
 
 UPRIGHT_TILT = 1e-4
@@ -67,7 +67,7 @@ def cylinder_plane(cylinder: PlacedShape, plane: PlacedShape) -> ContactPoints:
     sideways = R[:, :2] @ jnp.stack([-radial[1], radial[0]])
     lower, upper = cylinder.X_WG.p + half * axis, cylinder.X_WG.p - half * axis
     rim = radius * (RIM_POINTS @ jnp.stack([lowest, sideways]))
-    return _balls_plane(plane, jnp.concatenate([lower[None] + rim, (upper + rim[0])[None]]))
+    return _spheres_plane(plane, jnp.concatenate([lower[None] + rim, (upper + rim[0])[None]]))
 
 
 def ellipsoid_plane(ellipsoid: PlacedShape, plane: PlacedShape) -> ContactPoints:
@@ -76,18 +76,18 @@ def ellipsoid_plane(ellipsoid: PlacedShape, plane: PlacedShape) -> ContactPoints
     scaled = ellipsoid.size * (ellipsoid.X_WG.R.T @ up)
     direction, _ = direction_and_length(scaled, jnp.zeros(3))
     lowest = ellipsoid.X_WG.point(-ellipsoid.size * direction)
-    return _balls_plane(plane, lowest[None])
+    return _spheres_plane(plane, lowest[None])
 
 
 def points_plane(points: PlacedShape, plane: PlacedShape) -> ContactPoints:
     """Contact at all points."""
-    return _balls_plane(plane, points.to_world(points.data), points.size[0])
+    return _spheres_plane(plane, points.to_world(points.data), points.size[0])
 
 
 def hull_plane(hull: PlacedShape, plane: PlacedShape) -> ContactPoints:
-    """Contact at four points: deep corners, spread apart."""
-    corners = hull.to_world(hull.data)
-    from_plane = plane.to_shape(corners)
-    chosen, is_valid = reduce_manifold(from_plane[:, :2], from_plane[:, 2], np.ones(len(corners), dtype=bool))
-    points = _balls_plane(plane, jnp.stack([pick(corners, chosen[k]) for k in range(4)]))
+    """Contact at four points: deep vertices, spread apart."""
+    vertices = hull.to_world(hull.data)
+    from_plane = plane.to_shape(vertices)
+    chosen, is_valid = reduce_manifold(from_plane[:, :2], from_plane[:, 2], np.ones(len(vertices), dtype=bool))
+    points = _spheres_plane(plane, jnp.stack([pick(vertices, chosen[k]) for k in range(4)]))
     return eqx.tree_at(lambda p: p.gap, points, jnp.where(is_valid, points.gap, FAR))

@@ -1,4 +1,4 @@
-"""Reduction of a contact manifold to four points with nearly the same support."""
+"""Reduction of a contact manifold to four points that span most of its support polygon."""
 
 import jax
 import jax.numpy as jnp
@@ -28,7 +28,7 @@ _TIE_BREAK = 1e-5 * _FIRST_DIRECTION
 def reduce_manifold(
     lateral: Float[AnyArray, "n 2"], gaps: Float[AnyArray, " n"], exists: Bool[AnyArray, " n"]
 ) -> tuple[Int[AnyArray, "4"], Bool[AnyArray, "4"]]:
-    """Select four points with nearly the same support.
+    """Select four points that span most of the support polygon.
 
     The first is one of the deepest; the others are in turn the point farthest from it, from the line through these two,
     and from the triangle of these three.
@@ -64,7 +64,10 @@ def reduce_manifold(
     y = jnp.where(pick(y, third) < 0.0, -y, y)
     corner = pick(x, third), pick(y, third)
     # distances of the points beyond the sides of the triangle (0, 0), (length, 0), corner
-    right, left = _beyond_line(x - length, y, corner[0] - length, corner[1]), -_beyond_line(x, y, *corner)
+    right, left = (
+        _distance_beyond_line(x - length, y, corner[0] - length, corner[1]),
+        -_distance_beyond_line(x, y, *corner),
+    )
     chosen = jnp.stack([first, farthest, third, best(jnp.maximum(jnp.maximum(right, left), -y) - cost)])
 
     points = [pick(lateral, chosen[k]) for k in range(4)]
@@ -81,7 +84,7 @@ def _length(vectors: Float[AnyArray, "*n 2"]) -> Float[AnyArray, "*n"] | Scalar:
     return jnp.sqrt(jnp.sum(vectors * vectors, axis=-1))
 
 
-def _beyond_line(
+def _distance_beyond_line(
     x: Float[AnyArray, " n"], y: Float[AnyArray, " n"], to_x: Scalar, to_y: Scalar
 ) -> Float[AnyArray, " n"]:
     """Distance of points to the right of the line from the origin to a point [m]."""

@@ -2,14 +2,14 @@
 
 import jax.numpy as jnp
 
-from hybridsim.contact.collision.contact_points import ContactPoints, PlacedShape, ball_contacts
+from hybridsim.contact.collision.contact_points import ContactPoints, PlacedShape, sphere_contacts
 from hybridsim.core.numerics import clamp, cross, direction_and_length
 from hybridsim.core.types import Scalar, Vec3
 
 
 def sphere_sphere(a: PlacedShape, b: PlacedShape) -> ContactPoints:
     """Contact at one point."""
-    return ball_contacts(a.X_WG.p[None], a.size[0], b.X_WG.p[None], b.size[0], b.X_WG.R[:, 2])
+    return sphere_contacts(a.X_WG.p[None], a.size[0], b.X_WG.p[None], b.size[0], b.X_WG.R[:, 2])
 
 
 def sphere_capsule(sphere: PlacedShape, capsule: PlacedShape) -> ContactPoints:
@@ -17,7 +17,7 @@ def sphere_capsule(sphere: PlacedShape, capsule: PlacedShape) -> ContactPoints:
     axis = capsule.X_WG.R[:, 2]
     t = clamp(axis @ (sphere.X_WG.p - capsule.X_WG.p), -capsule.size[1], capsule.size[1])
     near = capsule.X_WG.p + t * axis
-    return ball_contacts(sphere.X_WG.p[None], sphere.size[0], near[None], capsule.size[0], capsule.X_WG.R[:, 0])
+    return sphere_contacts(sphere.X_WG.p[None], sphere.size[0], near[None], capsule.size[0], capsule.X_WG.R[:, 0])
 
 
 def capsule_capsule(a: PlacedShape, b: PlacedShape) -> ContactPoints:
@@ -26,7 +26,7 @@ def capsule_capsule(a: PlacedShape, b: PlacedShape) -> ContactPoints:
     near_a, near_b = nearest_on_segments(a.X_WG.p, axis_a, a.size[1], b.X_WG.p, axis_b, b.size[1])
     # for intersecting axes the normal is perpendicular to both
     fallback, _ = direction_and_length(cross(axis_a, axis_b), b.X_WG.R[:, 0])
-    return ball_contacts(near_a[None], a.size[0], near_b[None], b.size[0], fallback)
+    return sphere_contacts(near_a[None], a.size[0], near_b[None], b.size[0], fallback)
 
 
 PARALLEL_BLEND = 1e-10

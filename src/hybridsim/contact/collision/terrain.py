@@ -17,32 +17,34 @@ from hybridsim.core.types import AnyArray, Scalar
 
 def sphere_terrain(sphere: PlacedShape, terrain: PlacedShape) -> ContactPoints:
     """Contact at one point."""
-    return _balls_terrain(terrain, sphere.X_WG.p[None], sphere.size[0])
+    return _spheres_terrain(terrain, sphere.X_WG.p[None], sphere.size[0])
 
 
 def capsule_terrain(capsule: PlacedShape, terrain: PlacedShape) -> ContactPoints:
     """Contact at one point per end."""
     half_axis = capsule.size[1] * capsule.X_WG.R[:, 2]
-    return _balls_terrain(terrain, jnp.stack([capsule.X_WG.p + half_axis, capsule.X_WG.p - half_axis]), capsule.size[0])
+    return _spheres_terrain(
+        terrain, jnp.stack([capsule.X_WG.p + half_axis, capsule.X_WG.p - half_axis]), capsule.size[0]
+    )
 
 
 def box_terrain(box: PlacedShape, terrain: PlacedShape) -> ContactPoints:
     """Contact at eight points, the corners: on terrain any of them may be in contact."""
     signs = np.array(np.meshgrid(*[[-1.0, 1.0]] * 3)).reshape(3, 8).T
-    return _balls_terrain(terrain, box.to_world(signs * box.size[None]), 0.0)
+    return _spheres_terrain(terrain, box.to_world(signs * box.size[None]), 0.0)
 
 
 def points_terrain(points: PlacedShape, terrain: PlacedShape) -> ContactPoints:
     """Contact at all points."""
-    return _balls_terrain(terrain, points.to_world(points.data), points.size[0])
+    return _spheres_terrain(terrain, points.to_world(points.data), points.size[0])
 
 
 def hull_terrain(hull: PlacedShape, terrain: PlacedShape) -> ContactPoints:
-    """Contact at all corners."""
-    return _balls_terrain(terrain, hull.to_world(hull.data), 0.0)
+    """Contact at all vertices."""
+    return _spheres_terrain(terrain, hull.to_world(hull.data), 0.0)
 
 
-def _balls_terrain(terrain: PlacedShape, points: Float[AnyArray, "k 3"], radius: Scalar | float) -> ContactPoints:
+def _spheres_terrain(terrain: PlacedShape, points: Float[AnyArray, "k 3"], radius: Scalar | float) -> ContactPoints:
     def contact(p):
         height, slope_x, slope_y = terrain_height(terrain, p[0], p[1])
         normal = jnp.stack([-slope_x, -slope_y, jnp.ones_like(slope_x)])

@@ -1,4 +1,4 @@
-"""Compliant contact: Hunt–Crossley normal forces (Hunt & Crossley 1975) and regularised friction.
+"""Compliant contact: Hunt–Crossley normal forces (Hunt & Crossley 1975) and regularized friction.
 
 At a penetration x > 0 with rate ẋ the normal force is
 
@@ -156,7 +156,7 @@ class CompliantContact(AbstractContact):
         mu = mu[pair_index]
 
         def friction(normal_force):
-            law = self._contact_law(mu * normal_force, dt)
+            law = self._friction_law_per_contact(mu * normal_force, dt)
             return friction_forces(law, normal_force, contacts.velocity[:, 1:], mu)
 
         return tap_impulses(self._normal_forces(model, contacts, dt), friction, dt, taps, gap=contacts.gap) / dt
@@ -211,7 +211,7 @@ class CompliantContact(AbstractContact):
         limited = d * scale * limits.damping_scale(d * scale * power, self.candidates, dt)
         return k * scale, jnp.where(np.array(self.sources.is_damping_specified)[pair_index], d, limited)
 
-    def _contact_law(self, friction: Float[AnyArray, " nc"], dt: Scalar) -> FrictionLaw:
+    def _friction_law_per_contact(self, friction: Float[AnyArray, " nc"], dt: Scalar) -> FrictionLaw:
         """Friction law with one parameter value per contact, stable for these sliding friction forces [N]."""
         pair_index = np.array(self.candidates.pair_indices, dtype=int)
         law = jax.tree.map(lambda x: jnp.asarray(x)[pair_index], self.law)
@@ -222,9 +222,9 @@ class CompliantContact(AbstractContact):
         return law.with_min_transition_velocity(jnp.where(is_specified, 0.0, min_velocity))
 
 
-def hunt_crossley(depth: AnyArray, speed: AnyArray, stiffness: AnyArray, damping: AnyArray, exponent: AnyArray):
+def hunt_crossley(depth: AnyArray, depth_rate: AnyArray, stiffness: AnyArray, damping: AnyArray, exponent: AnyArray):
     """Normal force [N] at a penetration [m] and its rate [m/s]."""
-    return jnp.maximum((stiffness + damping * speed) * _power(depth, exponent), 0.0)
+    return jnp.maximum((stiffness + damping * depth_rate) * _power(depth, exponent), 0.0)
 
 
 def _power(depth: AnyArray, exponent: AnyArray) -> AnyArray:

@@ -40,7 +40,7 @@ class FrictionLaw(eqx.Module):
         """Friction coefficient at a slip speed [m/s], from the coefficient μ of sliding friction."""
 
     def bind(self, candidates: Candidates) -> "FrictionLaw":
-        """Return a copy with one value per pair; raises `ValueError` for invalid ones."""
+        """Return a copy with one value of each parameter per pair; raises `ValueError` for invalid ones."""
 
         def values(name: str, specified: PairParameters, **options) -> AnyArray:
             label = f"{name} of the friction law"

@@ -7,7 +7,7 @@ contacts is computed once, from the masses at q = 0.
 
     spring      k ≤ MAX_STIFFNESS_RATIO / (dt² w)           k: slope of force over depth
     damper      c ≤ 1 / (dt w)                              does not reverse the velocity within a step
-    friction    v_t / s ≥ MIN_TRANSITION_RATIO · dt w μN    reverses slow slip within a step to at most 2/3 of it
+    friction    v_t / s ≥ MIN_TRANSITION_RATIO · dt w μN    may reverse slow slip, to at most 2/3 of it
 
 Steps become unstable at k dt² w = 4 (spring), c dt w = 2 (damper) and v_t / s = ½ dt w μN (friction). w is the largest
 inverse effective mass of contacts at q = 0: of all points of a pair under a common load, or of a single point where
@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from hybridsim.contact.apparent_mass import MIN_INVERSE_MASS, ImpulseResponse, impulse_response
+from hybridsim.contact.apparent_mass import MIN_INVERSE_MASS, MobilityAtZero, mobility_at_zero
 from hybridsim.contact.candidates import Candidates
 from hybridsim.contact.collision.bounding_faces import bounding_faces
 from hybridsim.core.types import AnyArray, Scalar
@@ -45,7 +45,7 @@ class ContactCoupling(eqx.Module):
     """At a single point of a pair, per impulse at that point."""
 
     def weighted_sum(self, strength: PerContact, candidates: Candidates) -> PerContact:
-        """Σ w · strength at every contact: summed over all pairs, or of its own point alone if that is larger."""
+        """Σ w · strength at every contact: the sum over all pairs, or the term of the contact's own point if larger."""
         pair_index = np.array(candidates.pair_indices, dtype=int)
         belongs_to_pair = np.equal(np.arange(len(candidates.pairs))[:, None], pair_index[None]).astype(float)
         total = jnp.asarray(self.pairs) @ (belongs_to_pair @ strength)
@@ -79,16 +79,16 @@ def stability_limits(model: Model, candidates: Candidates) -> StabilityLimits:
     Raises:
         ValueError: masses or placements are traced, so they have no values yet.
     """
-    response, geometry = impulse_response(model), model.geometry
+    mobility, geometry = mobility_at_zero(model), model.geometry
     movable = [[k for k in (pair.first, pair.second) if geometry.infos[k].body != WORLD] for pair in candidates.pairs]
     shapes = sorted({k for pair_shapes in movable for k in pair_shapes})
     centres = {
-        k: response.jacobian(model, geometry.infos[k].body, np.asarray(geometry.placement.p)[k][None])[0]
+        k: mobility.jacobian(model, geometry.infos[k].body, np.asarray(geometry.placement.p)[k][None])[0]
         for k in shapes
     }
-    self_coupling = {k: _self_coupling(model, response, k) for k in shapes}
+    self_coupling = {k: _self_coupling(model, mobility, k) for k in shapes}
     cross_coupling = {
-        (a, b): float(np.linalg.norm(centres[a] @ response.mass_inverse @ centres[b].T, 2))
+        (a, b): float(np.linalg.norm(centres[a] @ mobility.mass_inverse @ centres[b].T, 2))
         for a in shapes
         for b in shapes
     }
@@ -110,23 +110,23 @@ def stability_limits(model: Model, candidates: Candidates) -> StabilityLimits:
 
 
 def _self_coupling(
-    model: Model, response: ImpulseResponse, shape: int
+    model: Model, mobility: MobilityAtZero, shape: int
 ) -> tuple[tuple[float, float], tuple[float, float]]:
     """Largest inverse effective masses of a face and of one of its points, along the normal and tangentially [1/kg]."""
     info, X_BG = model.geometry.infos[shape], model.geometry.placement
     R, p = np.asarray(X_BG.R)[shape], np.asarray(X_BG.p)[shape]
-    axes = np.asarray(response.poses[info.body].R) @ R
+    axes = np.asarray(mobility.poses[info.body].R) @ R
     inverse_masses = []
     for axis, points in bounding_faces(model.geometry, shape):
-        J = np.einsum("ij,nik->njk", axes, response.jacobian(model, info.body, p + points @ R.T))
+        J = np.einsum("ij,nik->njk", axes, mobility.jacobian(model, info.body, p + points @ R.T))
         for rows in (J[:, [axis]], np.delete(J, axis, axis=1)):
             stacked = rows.reshape(-1, J.shape[2])
-            face_inverse_mass = _inverse_mass(stacked, response) / len(points)
-            inverse_masses.append((face_inverse_mass, max(_inverse_mass(row, response) for row in rows)))
+            face_inverse_mass = _inverse_mass(stacked, mobility) / len(points)
+            inverse_masses.append((face_inverse_mass, max(_inverse_mass(row, mobility) for row in rows)))
     normal, slip = (np.max(inverse_masses[direction::2], axis=0).tolist() for direction in (0, 1))
     return tuple(normal), tuple(slip)
 
 
-def _inverse_mass(J: np.ndarray, response: ImpulseResponse) -> float:
+def _inverse_mass(J: np.ndarray, mobility: MobilityAtZero) -> float:
     """Largest eigenvalue of J M⁻¹ Jᵀ."""
-    return float(np.linalg.norm(J @ response.mass_inverse @ J.T, 2))
+    return float(np.linalg.norm(J @ mobility.mass_inverse @ J.T, 2))

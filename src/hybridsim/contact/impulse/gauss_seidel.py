@@ -32,7 +32,7 @@ class ContactProblem(eqx.Module):
     k: Float[AnyArray, "n nv"]
     """Factors of A: u[i] · k[j] is the velocity of row i due to a unit impulse of row j."""
     cfm: Float[AnyArray, " n"]
-    """Regularisation added to the diagonal of A [1/kg, or 1/(kg·m²) for hinges]."""
+    """Regularization added to the diagonal of A [1/kg, or 1/(kg·m²) for revolute joints]."""
     b: Float[AnyArray, " n"]
     """Velocity without impulses minus target velocity [m/s or rad/s]."""
     friction: Float[AnyArray, " nc"]
@@ -54,7 +54,7 @@ class ContactProblem(eqx.Module):
 
     @property
     def A(self) -> Float[AnyArray, "n n"]:
-        """Delassus matrix: velocity of each row due to a unit impulse of each row [1/kg, or 1/(kg·m²) for hinges]."""
+        """Delassus matrix: velocity of each row due to a unit impulse of each row [1/kg or 1/(kg·m²)]."""
         upper = np.triu(np.ones((self.u.shape[0], self.u.shape[0]), dtype=bool))
         A = self.u @ self.k.T
         return jnp.where(upper, A, A.T) + jnp.diag(self.cfm)  # native code does not compute the lower triangle
@@ -164,15 +164,15 @@ def _clamp_impulse(x: AnyArray, lower: AnyArray, upper: AnyArray) -> AnyArray:
 
     Without this, an open contact without slip would have the derivative of a sticking one.
     """
-    return clamp(_differentiate_if(lower < upper, x), lower, upper)
+    return clamp(_stop_gradient_unless(lower < upper, x), lower, upper)
 
 
-def _differentiate_if(condition: AnyArray, x: AnyArray) -> AnyArray:
+def _stop_gradient_unless(condition: AnyArray, x: AnyArray) -> AnyArray:
     return jnp.where(condition, x, jax.lax.stop_gradient(x))
 
 
 def _project_to_circle(x: Float[AnyArray, "2"], limit) -> Float[AnyArray, "2"]:
-    x = _differentiate_if(limit > 0.0, x)
+    x = _stop_gradient_unless(limit > 0.0, x)
     squared = x @ x
     slides = squared > limit * limit
     return jnp.where(slides, limit / jnp.sqrt(jnp.where(slides, squared, 1.0)), 1.0) * x

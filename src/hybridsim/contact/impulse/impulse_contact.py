@@ -6,11 +6,11 @@ opposes slip (Stewart & Trinkle 1996, Anitescu & Potra 1997):
     0 ≤ x_n  ⊥  v_n + R x_n − target ≥ 0,    |x_t| ≤ μ x_n opposing v_t,    v = J (q̇ + M⁻¹ Jᵀ x).
 
 The target velocity of a contact depends on its gap. An open contact may close within the step but not further:
-−gap/dt. A penetrating contact opens as the stabilisation specifies. After an impact, a contact opens at `restitution`
+−gap/dt. A penetrating contact opens as the stabilization specifies. After an impact, a contact opens at `restitution`
 times the approach speed: the gap closes in the step of the impact, and the bodies separate in the next.
 
-The regularisation R = softness / mass + cfm of a normal row, with the apparent mass of the two bodies at q = 0, makes
-it slightly compliant. This distributes the load over the corners of a box, so that a few warm-started sweeps are
+The regularization R = softness · w + cfm of a normal row, with w the apparent inverse mass of the two bodies at q = 0,
+makes it slightly compliant. This distributes the load over the corners of a box, so that a few warm-started sweeps are
 enough: a stack of five boxes stays at rest with two.
 """
 
@@ -35,7 +35,7 @@ from hybridsim.contact.impulse.solve import (
     solve_contacts,
     velocity_change,
 )
-from hybridsim.contact.impulse.stabilisation import RecoveryTime, Stabilisation
+from hybridsim.contact.impulse.stabilization import RecoveryTime, Stabilization
 from hybridsim.contact.pair_parameters import PairParameters, candidate_friction, pair_max, pair_mean, pair_values
 from hybridsim.contact.precontact_gradient import with_precontact_gradient
 from hybridsim.contact.tapped_forces import tap_impulses
@@ -85,7 +85,7 @@ class ImpulseContact(AbstractContact):
     """Compliance relative to the apparent inverse mass, per pair; by default the mean of both surface values."""
     cfm: PairParameters = 0.0
     """Constraint force mixing [1/kg] per pair, added to the compliance that follows from the softness."""
-    stabilisation: Stabilisation = RecoveryTime()
+    stabilization: Stabilization = RecoveryTime()
     """Target velocity of penetrating contacts: `RecoveryTime`, `ERP` or `Baumgarte`."""
     sweeps: int = eqx.field(static=True, default=4)
     """Projected Gauss–Seidel sweeps per step, warm-started with the impulses of the previous step."""
@@ -116,8 +116,8 @@ class ImpulseContact(AbstractContact):
                 raise ValueError(f"unknown {setting} {value!r}; choose one of {', '.join(choices)}")
         if not (isinstance(self.sweeps, int) and self.sweeps >= 1):
             raise ValueError(f"sweeps must be a positive integer, not {self.sweeps}")
-        if not isinstance(self.stabilisation, Stabilisation):
-            raise TypeError(f"stabilisation must be RecoveryTime(), ERP() or Baumgarte(), not {self.stabilisation!r}")
+        if not isinstance(self.stabilization, Stabilization):
+            raise TypeError(f"stabilization must be RecoveryTime(), ERP() or Baumgarte(), not {self.stabilization!r}")
         if not self.reach >= 0.0:
             raise ValueError(f"reach must be nonnegative, not {self.reach} m")
 
@@ -138,7 +138,7 @@ class ImpulseContact(AbstractContact):
         return replace(
             self,
             **parameters,
-            stabilisation=self.stabilisation.bind(candidates),
+            stabilization=self.stabilization.bind(candidates),
             joints=joints,
             inverse_mass=InverseMass(pair_inverse_masses, joint_inverse_masses[list(joints.limited)]),
             candidates=candidates,
@@ -186,9 +186,9 @@ class ImpulseContact(AbstractContact):
         J = jnp.concatenate([contact_jacobian(model, candidates, mechanism_state.kin, contacts), joint.J])
 
         gap, gap_velocity = contacts.gap, contacts.velocity[:, 0]
-        opening_velocity = self.stabilisation.target_velocity(gap, gap_velocity, dt, geometry, candidates)
+        opening_velocity = self.stabilization.target_velocity(gap, gap_velocity, dt, geometry, candidates)
         target = jnp.where(gap > 0.0, -gap / dt, opening_velocity)
-        # depends on the impact alone: the step is continuous at zero restitution, a possible initial value of a fit
+        # does not depend on the restitution, so the step is continuous at zero, which may be an initial value of a fit
         is_bouncing = aux.approach > 0.0
         target = jnp.where(is_bouncing, restitution[pair_index] * aux.approach, target)
         velocity = contacts.velocity.at[:, 0].add(-target).reshape(-1)

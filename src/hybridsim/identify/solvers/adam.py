@@ -44,7 +44,8 @@ class Adam(Solver):
 
     max_steps: int = 2000
     learning_rate: float = 0.01
-    """Approximate step of an entry of θ, or of an initial state in units of its standard error from one sample."""
+    """Approximate size of a step: of an entry of θ, absolute; of an entry of an initial state, in units of its standard
+    error from one sample."""
     schedule: Literal["constant", "cosine"] = "cosine"
     """Constant learning rate, or cosine decay to zero at the last step."""
     batch_size: int | None = None

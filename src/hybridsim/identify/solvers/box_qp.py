@@ -23,7 +23,7 @@ def solve_box_qp(
     lower: Float[np.ndarray, "P n"],
     upper: Float[np.ndarray, "P n"],
 ) -> Float[np.ndarray, "P n"]:
-    """Minimise a·x + ½ x·A x between `lower` ≤ 0 and `upper` ≥ 0; A is positive semidefinite."""
+    """Minimize a·x + ½ x·A x between `lower` ≤ 0 and `upper` ≥ 0; A is positive semidefinite."""
     fixed = lower >= upper
     x, active = _clamp(A, a, lower, upper, fixed)
     running = np.flatnonzero(active.any(axis=1))

@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float
 
 from hybridsim.identify.normal_equations import NormalEquations, bounded_step, diagonals
 from hybridsim.identify.objective import Objective, Point
-from hybridsim.identify.penalty import Penalty, solve_penalised_qp
+from hybridsim.identify.penalty import Penalty, solve_penalized_qp
 from hybridsim.identify.solvers.box_qp import solve_box_qp
 from hybridsim.identify.solvers.solver import Solver, SolverState, Termination, apply_step_limit
 
@@ -104,18 +104,18 @@ class LevenbergMarquardt(Solver):
         damping = _update_damping(damping, gain_ratio, accepted)
         termination = np.where((termination == 0) & (damping.factor > MAX_DAMPING), Termination.STUCK, termination)
 
-        # linearise at accepted points
+        # linearize at accepted points
         point, cost = _replace(point, trial, accepted), np.where(accepted, new_cost, cost)
-        if (relinearised := np.flatnonzero(accepted & (termination == 0))).size:
-            relinearised_cost, relinearised_equations = objective.normal_equations(point.select(relinearised))
-            equations = _put(equations, relinearised, relinearised_equations)
-            theta_scale, state_scale = diagonals(relinearised_equations)
-            damping.theta_scale[relinearised] = np.maximum(damping.theta_scale[relinearised], theta_scale)
-            damping.state_scale[relinearised] = np.maximum(damping.state_scale[relinearised], state_scale)
+        if (relinearized := np.flatnonzero(accepted & (termination == 0))).size:
+            relinearized_cost, relinearized_equations = objective.normal_equations(point.select(relinearized))
+            equations = _put(equations, relinearized, relinearized_equations)
+            theta_scale, state_scale = diagonals(relinearized_equations)
+            damping.theta_scale[relinearized] = np.maximum(damping.theta_scale[relinearized], theta_scale)
+            damping.state_scale[relinearized] = np.maximum(damping.state_scale[relinearized], state_scale)
             stationary = self._is_stationary(
-                objective, point.select(relinearised), relinearised_cost, relinearised_equations
+                objective, point.select(relinearized), relinearized_cost, relinearized_equations
             )
-            termination[relinearised] = np.where(stationary, Termination.STATIONARY, termination[relinearised])
+            termination[relinearized] = np.where(stationary, Termination.STATIONARY, termination[relinearized])
         steps = state.steps + 1
         terminations = state.termination.copy()
         terminations[running] = termination
@@ -130,7 +130,7 @@ class LevenbergMarquardt(Solver):
         return state._replace(internal=(Damping(*state.internal), equations))
 
     def compact(self, state: SolverState) -> SolverState:
-        # normal equations can be recomputed, to the same bits
+        # normal equations can be recomputed bit-identically
         return state._replace(internal=state.internal[0])
 
     def _clip(self, objective: Objective, point: Point) -> Point:
@@ -164,7 +164,7 @@ class LevenbergMarquardt(Solver):
 
 def _qp_solver(penalty: Penalty, theta: Array) -> Callable:
     """Solver of the box-constrained QP, with the penalty if one is active."""
-    return partial(solve_penalised_qp, theta=theta, penalty=penalty) if penalty.is_active else solve_box_qp
+    return partial(solve_penalized_qp, theta=theta, penalty=penalty) if penalty.is_active else solve_box_qp
 
 
 def _update_damping(damping: Damping, gain_ratio: Array, accepted: Array) -> Damping:

@@ -64,14 +64,15 @@ class Unknowns:
         windows = self.objective.windows
         gain = np.asarray(self.objective.simulator.setup.sensors.gain)[windows.channel]
         weight = np.square(windows.weight * gain)
-        # one step is added to the time: a velocity acts on the first sample too, through the step that follows it
+        # one step is added to the time, so that a sample at the beginning of a window does not have zero information
+        # about the velocity
         return weight.sum(axis=1), (weight * np.square((windows.time_in_steps + 1.0) * windows.dt)).sum(axis=1)
 
     @cached_property
     def _initial_state_errors(self) -> Float[Array, "W s"]:
-        terms, half = self.objective.terms, self.s // 2
+        settings, half = self.objective.settings, self.s // 2
         information = np.repeat(np.stack(self._information, axis=1), half, axis=1)
-        for std in (terms.initial_state_std, terms.continuity_std):
+        for std in (settings.initial_state_std, settings.continuity_std):
             if std is not None and self.s:
                 information = information + 1.0 / np.square(std)
         return 1.0 / np.sqrt(np.maximum(information, np.finfo(float).tiny))

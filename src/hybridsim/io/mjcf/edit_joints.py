@@ -154,9 +154,9 @@ class MjcfJointEditor:
         actuators: tuple[Any, Any] = (self.before.actuator, self.after.actuator)
         gears = [float(x.gear[a]) for x in actuators]
         gains = self._gains(a)
-        controls = [(float(x.control_lower[a]), float(x.control_upper[a])) for x in actuators]
+        commands = [(float(x.command_lower[a]), float(x.command_upper[a])) for x in actuators]
         forces = [(float(x.force_lower[a]), float(x.force_upper[a])) for x in actuators]
-        same = gears[0] == gears[1] and controls[0] == controls[1] and forces[0] == forces[1]
+        same = gears[0] == gears[1] and commands[0] == commands[1] and forces[0] == forces[1]
         if same and not (gains[0] != gains[1]).any():
             return
         node = editor.editable_node("actuator", name, "parameters")
@@ -168,7 +168,7 @@ class MjcfJointEditor:
             editor.record_change(element, name, "gear", *gears)
         if (gains[0] != gains[1]).any():
             self._edit_gains(node, name, *gains)
-        ranges = ((controls, "ctrlrange", "ctrllimited"), (forces, "forcerange", "forcelimited"))
+        ranges = ((commands, "ctrlrange", "ctrllimited"), (forces, "forcerange", "forcelimited"))
         for pair, attribute, switch in ranges:
             if pair[0] == pair[1]:
                 continue
@@ -192,7 +192,7 @@ class MjcfJointEditor:
         self.editor.record_change(element, name, label, -old[3], -new[3])
 
     def _edit_gains(self, node: Node, name: str, old: np.ndarray, new: np.ndarray) -> None:
-        """Edit gain and bias in the parametrisation of the actuator type."""
+        """Edit gain and bias in the parametrization of the actuator type."""
         editor, element = self.editor, node.element
         gain, constant, per_length, per_speed = map(float, new)
         if node.tag == "general":

@@ -327,7 +327,7 @@ class MjcfConverter:
             gear=float(m.actuator_gear[a, 0]),
             gain=float(m.actuator_gainprm[a, 0]),
             bias=tuple(m.actuator_biasprm[a, :3].tolist()) if affine else (0.0, 0.0, 0.0),
-            control_range=tuple(m.actuator_ctrlrange[a].tolist()) if is_clamped else unlimited,
+            command_range=tuple(m.actuator_ctrlrange[a].tolist()) if is_clamped else unlimited,
             force_range=tuple(m.actuator_forcerange[a].tolist()) if m.actuator_forcelimited[a] else unlimited,
             source=self._source("actuator", name),
         )

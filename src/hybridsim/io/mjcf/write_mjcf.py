@@ -327,7 +327,7 @@ class _MjcfWriter:
                 joint=spec.joint,
                 gear=spec.gear if spec.gear != 1.0 else None,
                 **parameters,
-                ctrlrange=range_of(*spec.control_range),
+                ctrlrange=range_of(*spec.command_range),
                 forcerange=range_of(*spec.force_range),
             )
 

@@ -10,7 +10,7 @@ from hybridsim.io.attributes import Reader
 from hybridsim.io.compare import to_value
 from hybridsim.io.distribute_inertia import Part, distribute_inertia
 from hybridsim.io.edit_xml import Change
-from hybridsim.io.urdf.edit_text import UrdfText
+from hybridsim.io.urdf.edit_text import UrdfEdits
 from hybridsim.io.urdf.read_elements import read_link, read_origin
 from hybridsim.io.urdf.read_lint import INERTIA_ENTRIES
 from hybridsim.io.xml import Element
@@ -29,8 +29,8 @@ class UrdfInertialEditor:
     A body may consist of a link and others fixed to it; see `distribute_inertia`.
     """
 
-    def __init__(self, text: UrdfText, spec: ModelSpec, merged_into: Mapping[str, tuple[str, Pose]]):
-        self.text, self.merged_into = text, merged_into
+    def __init__(self, edits: UrdfEdits, spec: ModelSpec, merged_into: Mapping[str, tuple[str, Pose]]):
+        self.edits, self.merged_into = edits, merged_into
         self.links = {body.name: body for body in spec.bodies}
 
     def edit(self, body: BodySpec, before: Inertial, after: Inertial) -> list[Change]:
@@ -55,7 +55,7 @@ class UrdfInertialEditor:
         for name, part, target in zip(names, parts, targets, strict=True):
             if target is not part.inertial:
                 tolerance = 0.0 if name == body.name else FRAME_ROUNDING
-                changes += self._edit_link(self.text.links[name], part.inertial, target, tolerance)
+                changes += self._edit_link(self.edits.links[name], part.inertial, target, tolerance)
         return changes
 
     def _edit_link(self, link: Element, old: Inertial, target: Inertial, tolerance: float) -> list[Change]:
@@ -72,12 +72,12 @@ class UrdfInertialEditor:
         ]
         element = link.child("inertial")
         if element is None:
-            self.text.append_inertial(link, target)
+            self.edits.append_inertial(link, target)
         else:
             if write_all or changed[0]:
-                self.text.set_numbers(element, "mass", "value", [target.mass])
+                self.edits.set_numbers(element, "mass", "value", [target.mass])
             if write_all or changed[1]:
-                self.text.set_numbers(element, "origin", "xyz", target.com)
+                self.edits.set_numbers(element, "origin", "xyz", target.com)
             if write_all or changed[2]:
                 self._edit_inertia(element, target.inertia)
         title, line = f"link {link.get('name')!r}", (element or link).line
@@ -96,7 +96,7 @@ class UrdfInertialEditor:
         for name, entry in zip(INERTIA_ENTRIES, entries, strict=True):
             if child is not None and name not in child.attributes and abs(entry) <= tolerance:
                 continue  # an absent entry is zero
-            self.text.set_numbers(element, "inertia", name, [entry], tolerance)
+            self.edits.set_numbers(element, "inertia", name, [entry], tolerance)
 
 
 def _is_less_consistent(before: Inertial, after: Inertial) -> bool:

@@ -6,7 +6,7 @@ import numpy as np
 
 from hybridsim.io.edit_xml import Change, number_text
 from hybridsim.io.model_rows import entry
-from hybridsim.io.urdf.edit_text import UrdfText
+from hybridsim.io.urdf.edit_text import UrdfEdits
 from hybridsim.io.urdf.read_contact import FIELDS
 from hybridsim.io.xml import Element
 from hybridsim.model.model import Model
@@ -20,9 +20,9 @@ UNIDENTIFIED = "the <collision> of this shape cannot be identified in the file"
 class UrdfSurfaceEditor:
     """Edits the `<contact>` that specifies the surface of a shape, or adds one to its `<collision>`."""
 
-    def __init__(self, text: UrdfText, spec: ModelSpec):
-        self.text = text
-        self.locations = _locations(text, spec)
+    def __init__(self, edits: UrdfEdits, spec: ModelSpec):
+        self.edits = edits
+        self.locations = _locations(edits, spec)
         """Link and collision element of each shape, by name."""
 
     def edit(self, old: Model, new: Model) -> list[Change]:
@@ -48,11 +48,11 @@ class UrdfSurfaceEditor:
                 changes.append(Change(f"shape {info.name!r}", line, field, before, after, note))
                 contact = _contact(*location, tag) if location and not note else None
                 if contact is not None:
-                    self.text.set_numbers(contact, tag, "value", [after])
+                    self.edits.set_numbers(contact, tag, "value", [after])
                 elif not note:
                     added.append(f'  <{tag} value="{number_text(after)}"/>')
             if added and location:
-                self.text.append_child(location[1], "\n".join(["<contact>", *added, "</contact>"]))
+                self.edits.append_child(location[1], "\n".join(["<contact>", *added, "</contact>"]))
         return changes
 
 
@@ -70,12 +70,12 @@ def _contact(link: Element, collision: Element, tag: str) -> Element | None:
     return collision_contact
 
 
-def _locations(text: UrdfText, spec: ModelSpec) -> dict[str, tuple[Element, Element]]:
+def _locations(edits: UrdfEdits, spec: ModelSpec) -> dict[str, tuple[Element, Element]]:
     """Link and collision element of each shape, matched by link, line and order, since shapes may have been renamed."""
     names, locations = defaultdict(list), defaultdict(list)
     for geom in spec.geoms:
         names[geom.body, geom.source.line].append(geom.name)
-    for link_name, link in text.links.items():
+    for link_name, link in edits.links.items():
         for collision in link.children_with_tag("collision"):
             geometry = collision.child("geometry")
             if geometry is not None and geometry.children:

@@ -1,4 +1,4 @@
-"""Text of a URDF file with edits of single values."""
+"""Edits of single values of a URDF file."""
 
 import re
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from hybridsim.io.xml import Element
 from hybridsim.model.inertial import Inertial
 
 
-class UrdfText:
+class UrdfEdits:
     """Links and joints of a file, and the edits to apply."""
 
     def __init__(self, source: bytes, robot: Element):

@@ -13,7 +13,7 @@ from hybridsim.io.edit_xml import Change
 from hybridsim.io.model_rows import entry, inertial_of, is_rotation, pose_of, row
 from hybridsim.io.urdf.edit_inertial import FRAME_ROUNDING, UrdfInertialEditor
 from hybridsim.io.urdf.edit_surface import UrdfSurfaceEditor
-from hybridsim.io.urdf.edit_text import UrdfText
+from hybridsim.io.urdf.edit_text import UrdfEdits
 from hybridsim.io.urdf.read_elements import roll_pitch_yaw
 from hybridsim.io.xml import Element
 from hybridsim.model.assemble import assemble
@@ -46,9 +46,9 @@ class UrdfEditor:
         """
         merged, self.merged_into = merge_fixed_joints(spec) if merge else (spec, {})
         self.bodies = merged.bodies
-        self.text = UrdfText(source, robot)
-        self.inertials = UrdfInertialEditor(self.text, spec, self.merged_into)
-        self.surfaces = UrdfSurfaceEditor(self.text, spec)
+        self.edits = UrdfEdits(source, robot)
+        self.inertials = UrdfInertialEditor(self.edits, spec, self.merged_into)
+        self.surfaces = UrdfSurfaceEditor(self.edits, spec)
         self.old = assemble(merged)
         """The model as read from the file."""
         self.changes: list[Change] = []
@@ -79,11 +79,11 @@ class UrdfEditor:
         self.changes += shape_data_changes(self.old, new, NOT_IN_URDF)
         # in file order, unwritten changes last
         self.changes.sort(key=lambda change: (bool(change.note), change.line))
-        return self.text.apply()
+        return self.edits.apply()
 
     def _joint(self, body: BodySpec) -> Element | None:
         """Element of a joint; None for the joint of the root link."""
-        return self.text.joints.get(body.joint.name)
+        return self.edits.joints.get(body.joint.name)
 
     def _record_change(self, body: BodySpec, parameter: str, before, after, note: str = "") -> None:
         joint = self._joint(body)
@@ -120,10 +120,10 @@ class UrdfEditor:
                 X_LJ = after if X_BL is None else X_BL.inverse() @ after
                 size = 0.0 if X_BL is None else float(np.abs(after.p).max() + np.abs(X_BL.p).max())
                 if translated:
-                    self.text.set_numbers(joint, "origin", "xyz", np.asarray(X_LJ.p), FRAME_ROUNDING * size)
+                    self.edits.set_numbers(joint, "origin", "xyz", np.asarray(X_LJ.p), FRAME_ROUNDING * size)
                 if rotated:
                     _require_rotation(after.R, joint)
-                    self.text.set_numbers(joint, "origin", "rpy", roll_pitch_yaw(X_LJ.R), FRAME_ROUNDING)
+                    self.edits.set_numbers(joint, "origin", "rpy", roll_pitch_yaw(X_LJ.R), FRAME_ROUNDING)
             if translated:
                 self._record_change(body, "origin [m]", before.p, after.p, note)
             if rotated:
@@ -138,7 +138,7 @@ class UrdfEditor:
             if joint is None or body.joint.kind is JointKind.PLANAR:
                 note = self._mark_unwritten("joint.axis", range(k, k + 1))
             else:
-                self.text.set_numbers(joint, tag, "xyz", after)
+                self.edits.set_numbers(joint, tag, "xyz", after)
             self._record_change(body, "axis", before, after, note)
 
     def _edit_dynamics(self, body: BodySpec, rows: range, new: Model) -> None:
@@ -152,9 +152,9 @@ class UrdfEditor:
             if joint is None or np.unique(after).size > 1:
                 note = self._mark_unwritten(f"joint.{parameter}", rows, per_dof=True)
             elif parameter == "effort_limit":
-                self.text.set_numbers(joint, tag, "effort", _finite_limits(after[:1]))
+                self.edits.set_numbers(joint, tag, "effort", _finite_limits(after[:1]))
             else:
-                self.text.set_numbers(joint, tag, parameter, after[:1])
+                self.edits.set_numbers(joint, tag, parameter, after[:1])
             self._record_change(body, parameter.replace("_", " "), _scalar(before), _scalar(after), note)
 
     def _edit_limits(self, body: BodySpec, rows: range, new: Model) -> None:
@@ -168,15 +168,15 @@ class UrdfEditor:
             for end in changed:
                 note = self._mark_unwritten(f"joint.{end}", rows, per_dof=True)
         elif kind is JointKind.REVOLUTE and all(np.isinf(after[end]).all() for end in after):
-            self.text.set_type(joint, "continuous")
+            self.edits.set_type(joint, "continuous")
         else:
             if kind is JointKind.CONTINUOUS:
-                self.text.set_type(joint, "revolute")
+                self.edits.set_type(joint, "revolute")
             limit = joint.child("limit")
             has_range = limit is not None and {"lower", "upper"} & limit.attributes.keys()
             # an absent limit is read as 0, so both are written
             for end in changed if has_range and kind is not JointKind.CONTINUOUS else after:
-                self.text.set_numbers(joint, "limit", end, _finite_limits(after[end]))
+                self.edits.set_numbers(joint, "limit", end, _finite_limits(after[end]))
         for end in changed:
             self._record_change(body, end, _scalar(before[end]), _scalar(after[end]), note)
 
@@ -191,7 +191,7 @@ class UrdfEditor:
             if joint is None or not body.joint.mimic:
                 note = self._mark_unwritten(f"joint.{parameter}", range(k, k + 1))
             else:
-                self.text.set_numbers(joint, "mimic", attribute, [new_value])
+                self.edits.set_numbers(joint, "mimic", attribute, [new_value])
             self._record_change(body, parameter.replace("_", " "), old_value, new_value, note)
 
     def _coupling(self, body: BodySpec, k: int, model: Model) -> tuple[float, float]:

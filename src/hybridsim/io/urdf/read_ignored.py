@@ -28,7 +28,7 @@ def reject_xacro(robot: Element) -> None:
     Raises:
         ModelError: the file contains a xacro element or expression; further problems would be meaningless.
     """
-    occurrences = [occurrence for element in _outside_gazebo(robot) if (occurrence := _xacro_in(element))]
+    occurrences = [occurrence for element in _elements_outside_gazebo(robot) if (occurrence := _xacro_in(element))]
     if occurrences:
         element, message = occurrences[0]
         more = f" (and {pluralize(len(occurrences) - 1, 'more occurrence')})" if len(occurrences) > 1 else ""
@@ -127,7 +127,7 @@ def _number(text: str, default: float = 0.0) -> float:
         return default
 
 
-def _outside_gazebo(robot: Element) -> Iterable[Element]:
+def _elements_outside_gazebo(robot: Element) -> Iterable[Element]:
     yield robot
     for child in robot.children:
         if child.tag != "gazebo":

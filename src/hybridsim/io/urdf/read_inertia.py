@@ -33,7 +33,7 @@ def resolve_inertia(reader: Reader, link: Link, moving: bool, policy: InertiaPol
     defect = "no <inertial>" if link.inertial is None else "zero inertia" if has_mass else "zero mass"
     match policy:
         case "from_geometry":
-            return _from_shapes(reader, link, specified, defect)
+            return _inertial_from_shapes(reader, link, specified, defect)
         case "error" if moving:
             reader.report(
                 element,
@@ -51,7 +51,7 @@ def resolve_inertia(reader: Reader, link: Link, moving: bool, policy: InertiaPol
     return specified
 
 
-def _from_shapes(reader: Reader, link: Link, specified: Inertial, defect: str) -> Inertial:
+def _inertial_from_shapes(reader: Reader, link: Link, specified: Inertial, defect: str) -> Inertial:
     element = link.element.child("inertial") or link.element
     total = Inertial()
     for geom in link.shapes:

@@ -171,7 +171,7 @@ def _remaining_problems(
             continue
         if problem.code in ("mass.massless_subtree", "joint.singular"):
             problem = _with_inertia_fix(problem, links[problem.element], policy)
-        remaining.append(_at_element(problem, joints))
+        remaining.append(_with_element_line(problem, joints))
     return remaining
 
 
@@ -185,7 +185,7 @@ def _with_inertia_fix(problem: Problem, link: Link, policy: InertiaPolicy) -> Pr
     return replace(problem, fix=f"{problem.fix}; or {FROM_GEOMETRY}") if is_missing and policy == "file" else problem
 
 
-def _at_element(problem: Problem, joints: Mapping[str, Joint]) -> Problem:
+def _with_element_line(problem: Problem, joints: Mapping[str, Joint]) -> Problem:
     """The problem at the line of the element that holds the value instead of that of its joint."""
     tag = next((tag for prefix, tag in _ELEMENT_OF_CODE.items() if problem.code.startswith(prefix)), "")
     joint = joints.get(problem.element) if tag else None

@@ -1,7 +1,7 @@
 """C files of generated functions: compile-time checks, and the helper functions that are called.
 
 Integers are `uint64_t` throughout and interpreted as two's complement where their sign matters. Bit patterns are
-reinterpreted by `memcpy`, which is well defined in both C and C++ and which compilers optimise away.
+reinterpreted by `memcpy`, which is well defined in both C and C++ and which compilers optimize away.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ HELPERS = {
     "bits": "static inline uint64_t $bits(double x) { uint64_t n; memcpy(&n, &x, sizeof n); return n; }",
     "from_bits": "static inline double $from_bits(uint64_t n) { double x; memcpy(&x, &n, sizeof x); return x; }",
     "signed": "static inline int64_t $signed(uint64_t n) { int64_t s; memcpy(&s, &n, sizeof s); return s; }",
-    # volatile, because gcc 12 omits the rounding when it vectorises two adjacent conversions to float and back
+    # volatile, because gcc 12 omits the rounding when it vectorizes two adjacent conversions to float and back
     "float32": "static inline double $float32(double x) { volatile float y = (float)x; return (double)y; }",
     "shl": "static inline uint64_t $shl(uint64_t n, uint64_t k) { return k < 64 ? n << k : 0; }",
     "lshr": "static inline uint64_t $lshr(uint64_t n, uint64_t k) { return k < 64 ? n >> k : 0; }",

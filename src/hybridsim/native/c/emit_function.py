@@ -14,7 +14,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from hybridsim.core.errors import UnsupportedPrimitive
+from hybridsim.core.errors import UnsupportedOperationError
 from hybridsim.native.c.emit_loops import array_lines, copy_lines
 from hybridsim.native.c.literal import literal
 from hybridsim.native.graph.arrays import ArrayInput, OuterProduct
@@ -150,7 +150,7 @@ class CodeBlock:
         op, args = graph.ops[node], graph.args[node]
         table = _OPERATIONS_BY_KIND[graph.kinds[args[-1]]]
         if op not in table:
-            raise UnsupportedPrimitive(f"the operation {op!r} cannot be exported as C")
+            raise UnsupportedOperationError(f"the operation {op!r} cannot be exported as C")
         code = self._with_helpers(table[op]).format(*(operand(a) for a in args))
         return f"const {_TYPES[graph.kinds[node]]} {name} = {code};", name
 

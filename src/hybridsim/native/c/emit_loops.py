@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from hybridsim.core.errors import UnsupportedPrimitive
+from hybridsim.core.errors import UnsupportedOperationError
 from hybridsim.native.c.literal import literal
 from hybridsim.native.graph.arrays import ElementwiseMap, MatrixVectorProduct, OuterProduct, Stack
 from hybridsim.native.graph.graph import ARRAY
@@ -42,7 +42,9 @@ def array_lines(block: "CodeBlock", node: int, target: Element | None = None) ->
         terms = [_accumulation("sum", a("i"), b("j"), fma=spec.fma) for a, b in factors]
         row = ["double sum = 0.0;", *terms, f"{to(f'{spec.columns} * i + j')} = sum;"]
         return _loop("i", spec.rows, _loop("j", spec.columns, row))
-    raise UnsupportedPrimitive("a loop that is not unrolled, such as one over many contacts, cannot be exported as C")
+    raise UnsupportedOperationError(
+        "a loop that is not unrolled, such as one over many contacts, cannot be exported as C"
+    )
 
 
 def copy_lines(block: "CodeBlock", node: int, to: Element) -> list[str]:

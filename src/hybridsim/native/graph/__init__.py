@@ -1,1 +1,1 @@
-"""The scalar graph, its arrays and the passes that optimise it."""
+"""The scalar graph, its arrays and the passes that optimize it."""

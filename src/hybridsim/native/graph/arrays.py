@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hybridsim.core.errors import UnsupportedPrimitive
+from hybridsim.core.errors import UnsupportedOperationError
 from hybridsim.native.graph.graph import ARRAY, FLOAT, Graph
 
 MIN_LARGE_SIZE = 1024
@@ -172,7 +172,7 @@ def scalarize(graph: Graph, nodes: np.ndarray) -> np.ndarray:
     if not graph.has_arrays or not has_elements(nodes):
         return nodes
     if nodes.size > MAX_SCALARIZED_SIZE:
-        raise UnsupportedPrimitive(
+        raise UnsupportedOperationError(
             f"an operation on {nodes.size} elements of a large array is not supported by the native back-end"
         )
     flat = [
@@ -220,7 +220,7 @@ def array_node_of(graph: Graph, nodes: np.ndarray) -> int:
         if all(graph.data[n] == (slot, first + k) for k, n in enumerate(scalars)):
             return array_node(graph, ArrayInput(slot, first, len(scalars), kind))
     if len(scalars) > MAX_SCALARIZED_SIZE:
-        raise UnsupportedPrimitive(
+        raise UnsupportedOperationError(
             f"an array stacked from {len(scalars)} scalars is not supported by the native back-end"
         )
     return array_node(graph, Stack(len(scalars), graph.kinds[scalars[0]]), *scalars)

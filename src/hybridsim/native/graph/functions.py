@@ -1,7 +1,7 @@
-"""Elementary functions expanded into arithmetic on graph nodes, so that they vectorise over lanes.
+"""Elementary functions expanded into arithmetic on graph nodes, so that they vectorize over lanes.
 
 Expansions have no branches, tables or calls: they are the same sequence of IEEE operations on every lane of every
-vector width, so results do not depend on vectorisation. Errors are below 2 ulp; that of tanh is below 2.6 ulp (see the
+vector width, so results do not depend on vectorization. Errors are below 2 ulp; that of tanh is below 2.6 ulp (see the
 tests).
 
 Many of these sums are exact only in the given order and must not be reassociated, so functions are expanded after all

@@ -1,8 +1,9 @@
 """Graph nodes with operators, so that expansions of elementary functions read like formulas.
 
-Every operation is one or two SIMD instructions for any number of lanes. Others are deliberately omitted: AVX2 has no
-conversions of int64, so floats are rounded to integers by adding `ROUND_MAGIC`, and the integers are read from the bits
-of the sum; and no arithmetic right shift of int64 except that by 63, which is a comparison with zero.
+Every operation is one or two SIMD instructions for any number of lanes. Others are deliberately omitted. AVX2 has no
+conversions of int64; floats are therefore rounded to integers by adding `ROUND_MAGIC`, and the integers are read from
+the bits of the sum. Nor has it an arithmetic right shift of int64; only that by 63 is provided, which compiles to a
+comparison with zero.
 """
 
 import struct

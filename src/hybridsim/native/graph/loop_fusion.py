@@ -10,7 +10,7 @@ Optimize = Callable[[Graph, Sequence[int]], tuple[Graph, list[int]]]
 
 
 def fuse_loops(graph: Graph, outputs: Sequence[int], optimize: Optimize, *, fma: bool) -> tuple[Graph, list[int]]:
-    """Fuse elementwise maps and optimise loop bodies.
+    """Fuse elementwise maps and optimize loop bodies.
 
     Args:
         graph: graph to rewrite.

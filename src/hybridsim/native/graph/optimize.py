@@ -1,4 +1,4 @@
-"""Optimisation passes: loop fusion, shared reciprocals, reassociation with fused multiply-adds, function expansion.
+"""Optimization passes: loop fusion, shared reciprocals, reassociation with fused multiply-adds, function expansion.
 
 All rewrites happen in the graph; the compiler gets no fast-math flags. A trajectory is therefore bitwise identical in
 any lane, vector width, batch or thread.
@@ -20,7 +20,7 @@ def optimize(graph: Graph, outputs: Sequence[int], *, fma: bool) -> tuple[Graph,
     """Rewrite a graph for fast execution.
 
     Args:
-        graph: graph to optimise.
+        graph: graph to optimize.
         outputs: its output nodes.
         fma: whether the target has fused multiply-add.
     """

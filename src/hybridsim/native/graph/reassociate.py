@@ -43,7 +43,7 @@ class SumReassociation:
         self.uses: Counter = Counter(outputs)
         for node in self.order:
             self.uses.update(graph.args[node])
-        self.inner = self._absorbed_nodes()
+        self.absorbed = self._absorbed_nodes()
         self.slack = self._slack()
         self.serials = itertools.count()
 
@@ -51,7 +51,7 @@ class SumReassociation:
         """Rebuild the graph; returns it and its outputs."""
         old, new, node_map = self.old, self.new, {}
         for node in self.order:
-            if node in self.inner:
+            if node in self.absorbed:
                 continue
             if node in old.constants:
                 node_map[node] = new.constant(old.constants[node])
@@ -64,14 +64,14 @@ class SumReassociation:
 
     def _absorbed_nodes(self) -> set[int]:
         """Nodes with a single use that become part of the sum using them: partial sums and added products."""
-        old, inner = self.old, set()
+        old, absorbed = self.old, set()
         for node in self.order:
             if old.ops[node] not in _SUMS:
                 continue
             for a in old.args[node]:
                 if self.uses[a] == 1 and (old.ops[a] in _SUMS or (old.ops[a] == "mul" and old.ops[node] != "neg")):
-                    inner.add(a)
-        return inner
+                    absorbed.add(a)
+        return absorbed
 
     def _slack(self) -> dict[int, int]:
         """Slack of each node: cycles of delay that do not lengthen the critical path."""
@@ -103,13 +103,13 @@ class SumReassociation:
         return self.new.neg(value) if total.negative else value
 
     def _terms(self, root: int, node_map: dict[int, int]) -> list[_Term]:
-        old, inner, leaves, terms = self.old, self.inner, [], []
+        old, absorbed, leaves, terms = self.old, self.absorbed, [], []
         seen, repeated = set(), set()
         stack = [(root, False)]
         while stack:
             node, negative = stack.pop()
             op = old.ops[node]
-            if op in _SUMS and (node == root or node in inner):
+            if op in _SUMS and (node == root or node in absorbed):
                 *lhs, rhs = old.args[node]
                 stack.append((rhs, negative != (op != "add")))
                 stack += [(node, negative) for node in lhs]
@@ -117,7 +117,7 @@ class SumReassociation:
                 leaves.append((node, negative))
                 (repeated if node in seen else seen).add(node)
         for node, negative in leaves:
-            if old.ops[node] == "mul" and (node in inner or (self.fma and node not in repeated)):
+            if old.ops[node] == "mul" and (node in absorbed or (self.fma and node not in repeated)):
                 # a product with other uses is fused as well, at no extra instruction; but one that occurs twice in the
                 # sum must be rounded both times, so that x·y − x·y is zero
                 terms.append(self._term(negative, *[node_map[a] for a in old.args[node]]))

@@ -1,7 +1,7 @@
-"""Rematerialisation: selection of the values that the forward sweep saves for the reverse sweep, besides the states.
+"""Rematerialization: selection of the values that the forward sweep saves for the reverse sweep, besides the states.
 
 The reverse sweep needs many values that the forward sweep computes. Each can be saved to memory or recomputed from
-others; the choice that minimises the total cost of memory traffic and arithmetic is a minimum cut.
+others; the choice that minimizes the total cost of memory traffic and arithmetic is a minimum cut.
 """
 
 import itertools

@@ -32,7 +32,7 @@ SIGNATURE_DEPTH = 6
 """Depth to which the expression trees of a seed must match."""
 INSTRUCTION_COST = {"div": 4.0, "sqrt": 5.0}
 """Cost of operations in instructions; 1 for all others."""
-GATHER_COST, EXTRACT_COST, SPLAT_COST = 0.3, 0.3, 0.3
+GATHER_COST, EXTRACT_COST, BROADCAST_COST = 0.3, 0.3, 0.3
 """Cost of inserting a scalar into a vector, extracting one, and broadcasting one to all lanes, in instructions. They
 are below 1 because shuffles use other execution ports than arithmetic, the bottleneck (measured on a quadruped)."""
 MIN_SUPERWORD_SIZE = 3
@@ -138,7 +138,7 @@ class Packing:
         if all(node in constants for node in row) or any(known.get(first) == row for known in superwords):
             return 0.0
         if all(node == first for node in row):
-            return SPLAT_COST
+            return BROADCAST_COST
         return GATHER_COST * len(row)
 
     def _is_packable(self, row: Superword, grown: Superwords, packed: Superwords) -> bool:
@@ -194,7 +194,7 @@ class Packing:
                 unvisited = neighbours[component[-1]] - visited
                 visited |= unvisited
                 worklist += unvisited
-            yield {node: member for member in component for node in member}
+            yield {node: superword for superword in component for node in superword}
 
 
 def _levels(graph: Graph, order: Sequence[int]) -> Mapping[int, tuple[int, int]]:

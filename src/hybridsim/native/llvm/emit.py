@@ -158,7 +158,7 @@ def _blocks(
     count = 0  # single nodes and superwords in the current block
     for node in order:
         if _needs_loop(graph, node):
-            # an outer product that is only accumulated is never materialised
+            # an outer product that is only accumulated is never materialized
             if node in used or not isinstance(graph.data[node], OuterProduct):
                 blocks += [[node], []]
                 count = 0

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from hybridsim.core.errors import UnsupportedPrimitive
+from hybridsim.core.errors import UnsupportedOperationError
 from hybridsim.native.graph.arrays import ArrayInput, Stack
 from hybridsim.native.graph.graph import BOOL, FLOAT, INT, Graph
 from hybridsim.native.graph.superword import Packing, Superword
@@ -81,7 +81,7 @@ class StraightLineBlock:
         self.prefix, self.alignment, self.packing = prefix, alignment, packing
         self.lines: list[str] = []
         self.names: dict[int, str] = {}
-        self.splats: dict[tuple[int, int], str] = {}
+        self.broadcasts: dict[tuple[int, int], str] = {}
         self.vectors: dict[Superword, str] = {}
         """Names of the vectors of superwords and operand rows."""
         self.vector_elements: dict[int, tuple[str, str, int]] = {}
@@ -137,21 +137,21 @@ class StraightLineBlock:
         if name is None:
             name = self._extract(node) if node in self.vector_elements else self._load(node)
         if wide and self.lanes > 1 and node not in self.varying:
-            return self._splat(node, name)
+            return self._broadcast(node, name)
         return name
 
-    def _splat(self, node: int, name: str) -> str:
-        splat = self.splats.get((node, self.lanes))
-        if splat is None:
+    def _broadcast(self, node: int, name: str) -> str:
+        broadcast = self.broadcasts.get((node, self.lanes))
+        if broadcast is None:
             type_ = _SCALAR[self.graph.kinds[node]]
             vector = f"<{self.lanes} x {type_}>"
-            first, splat = self._fresh(), self._fresh()
+            first, broadcast = self._fresh(), self._fresh()
             self.lines.append(f"  {first} = insertelement {vector} poison, {type_} {name}, i64 0")
             self.lines.append(
-                f"  {splat} = shufflevector {vector} {first}, {vector} poison, <{self.lanes} x i32> zeroinitializer"
+                f"  {broadcast} = shufflevector {vector} {first}, {vector} poison, <{self.lanes} x i32> zeroinitializer"
             )
-            self.splats[node, self.lanes] = splat
-        return splat
+            self.broadcasts[node, self.lanes] = broadcast
+        return broadcast
 
     def _load(self, node: int) -> str:
         """Load an input, or a value spilled by another block."""
@@ -287,7 +287,7 @@ class StraightLineBlock:
                 self.store("scratch", self.cells[node], node, wide=False)
 
     def _vector(self, row: Superword) -> str:
-        """Name of a vector of values, which is loaded, splat or assembled from scalars if it does not exist yet."""
+        """Name of a vector of values, which is loaded, broadcast or assembled from scalars if it does not exist yet."""
         assert self.packing is not None
         graph, first, count = self.graph, row[0], len(row)
         if row in self.vectors:
@@ -301,7 +301,7 @@ class StraightLineBlock:
             self.lines.append(f"  {name} = load {vector}, ptr {address}, align 8")
         elif all(node == first for node in row):
             self.lanes, text = count, self.operand(first, False)
-            name = self._splat(first, text)
+            name = self._broadcast(first, text)
             self.lanes = 1
         else:
             name = "poison"
@@ -359,7 +359,7 @@ class StraightLineBlock:
         """Call the C library, lane by lane."""
         function = _LIBRARY.get(op, op)
         if op not in _C_FUNCTIONS:
-            raise UnsupportedPrimitive(f"the operation {op!r} is not supported by the native back-end")
+            raise UnsupportedOperationError(f"the operation {op!r} is not supported by the native back-end")
         self.declarations.add(f"declare double @{function}({', '.join(['double'] * len(operands))})")
         if not wide or self.lanes == 1:
             name = self._fresh()

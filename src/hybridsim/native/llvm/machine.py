@@ -56,7 +56,7 @@ ARM = CpuTarget("aarch64-unknown-linux-gnu", "generic", "", 4, True, 2)
 
 
 def object_code(text: str, target: CpuTarget) -> bytes:
-    """Compile LLVM IR; graphs are optimised before emission, so only instruction selection is left."""
+    """Compile LLVM IR; graphs are optimized before emission, so only instruction selection is left."""
     _initialize()
     module = llvm.parse_assembly(text, llvm.create_context())
     module.triple = target.triple
@@ -146,7 +146,7 @@ def _linker():
 
 
 def _machine(target: CpuTarget):
-    # a higher optimisation level takes twice as long to compile and yields no faster code
+    # a higher optimization level takes twice as long to compile and yields no faster code
     return llvm.Target.from_triple(target.triple).create_target_machine(
         cpu=target.cpu, features=target.features, opt=1, reloc="pic", codemodel="small"
     )

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend import core as jex
 
-from hybridsim.core.errors import UnsupportedPrimitive
+from hybridsim.core.errors import UnsupportedOperationError
 from hybridsim.native.graph.arrays import scalarize
 from hybridsim.native.graph.graph import BOOL, FLOAT, INT, Graph
 
@@ -43,7 +43,7 @@ class Lowering:
         if values.dtype.kind == "f" or values.dtype.name == "bfloat16":
             flat = [float(v) for v in flat]
         elif values.dtype.kind not in "iub":
-            raise UnsupportedPrimitive(f"values of type {values.dtype} are not supported by the native back-end")
+            raise UnsupportedOperationError(f"values of type {values.dtype} are not supported by the native back-end")
         return np.array([self.graph.constant(v) for v in flat], dtype=np.int64).reshape(values.shape)
 
     def constant_values(self, nodes: Nodes) -> np.ndarray | None:
@@ -88,11 +88,11 @@ class Lowering:
         try:
             results = self._apply_rule(equation, arguments)
             if len(self.graph) > MAX_NODES:
-                raise UnsupportedPrimitive(f"the unrolled program has more than {MAX_NODES:,} operations")
-        except UnsupportedPrimitive as error:
+                raise UnsupportedOperationError(f"the unrolled program has more than {MAX_NODES:,} operations")
+        except UnsupportedOperationError as error:
             if " (at " in str(error):
                 raise
-            raise UnsupportedPrimitive(f"{error}{_source_location(equation)}") from None
+            raise UnsupportedOperationError(f"{error}{_source_location(equation)}") from None
         outputs = equation.outvars
         if any(v.aval.dtype in _NARROW_FLOATS for v in outputs):
             results = [self._round_to_dtype(v.aval.dtype, nodes) for v, nodes in zip(outputs, results, strict=True)]
@@ -105,10 +105,10 @@ class Lowering:
         name = equation.primitive.name
         rule = _rules().get(name)
         if rule is None:
-            raise UnsupportedPrimitive(f"the primitive {name!r} is not supported by the native back-end")
+            raise UnsupportedOperationError(f"the primitive {name!r} is not supported by the native back-end")
         is_structural = name in rules_arrays.STRUCTURAL
         if not is_structural and name not in _SIGN_AGNOSTIC and _uses_dtype(_UINT64, equation.invars, equation.outvars):
-            raise UnsupportedPrimitive(f"{name!r} of uint64 values is not supported by the native back-end")
+            raise UnsupportedOperationError(f"{name!r} of uint64 values is not supported by the native back-end")
         results = rules_arrays.lower_to_loop(self, equation, arguments)
         if results is not None:
             return results
@@ -121,7 +121,7 @@ class Lowering:
         if dtype == np.float32:
             return self.map_elements(self.graph.round_to_float32, nodes)
         if dtype in _NARROW_FLOATS:
-            raise UnsupportedPrimitive(f"values of type {dtype} are not supported by the native back-end")
+            raise UnsupportedOperationError(f"values of type {dtype} are not supported by the native back-end")
         return nodes
 
 
@@ -159,7 +159,7 @@ def kind_of(dtype: Any) -> str:
     """Kind of node for values of a type."""
     kind = _KINDS.get(str(dtype))
     if kind is None:
-        raise UnsupportedPrimitive(f"values of type {dtype} are not supported by the native back-end")
+        raise UnsupportedOperationError(f"values of type {dtype} are not supported by the native back-end")
     return kind
 
 

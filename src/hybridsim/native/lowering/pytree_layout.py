@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hybridsim.core.errors import UnsupportedPrimitive
+from hybridsim.core.errors import UnsupportedOperationError
 from hybridsim.native.graph import arrays as graph_arrays
 from hybridsim.native.graph.graph import BOOL, FLOAT, INT, Graph
 from hybridsim.native.lowering.lower import Nodes, kind_of
@@ -53,7 +53,9 @@ class PytreeLayout:
         for leaf in leaves:
             array = leaf if hasattr(leaf, "dtype") and hasattr(leaf, "shape") else np.asarray(leaf)
             if str(array.dtype) not in _SUPPORTED_DTYPES:
-                raise UnsupportedPrimitive(f"arrays of type {array.dtype} are not supported by the native back-end")
+                raise UnsupportedOperationError(
+                    f"arrays of type {array.dtype} are not supported by the native back-end"
+                )
             layouts.append(LeafLayout(tuple(array.shape), str(array.dtype)))
         return PytreeLayout(structure, tuple(layouts))
 

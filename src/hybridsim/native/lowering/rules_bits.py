@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hybridsim.core.errors import UnsupportedPrimitive
+from hybridsim.core.errors import UnsupportedOperationError
 from hybridsim.native.graph.graph import BOOL, INT
 from hybridsim.native.lowering.lower import Lowering, Nodes, Rule, kind_of
 
@@ -41,7 +41,7 @@ def _convert(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[
     graph, old, new = lowering.graph, equation.invars[0].aval.dtype, equation.params["new_dtype"]
     kind = kind_of(new)
     if "uint64" in (old.name, new.name) and "f" in (old.kind, new.kind):
-        raise UnsupportedPrimitive(f"conversion of {old} to {new} is not supported by the native back-end")
+        raise UnsupportedOperationError(f"conversion of {old} to {new} is not supported by the native back-end")
     result = lowering.map_elements(lambda a: graph.convert(a, kind), *arguments)
     if kind != INT or np.can_cast(old, new):
         return [result]
@@ -60,7 +60,7 @@ def _convert(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[
 def _bitcast(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
     graph, old, new = lowering.graph, equation.invars[0].aval.dtype, equation.params["new_dtype"]
     if not {old.name, new.name} <= {"float64", "int64", "uint64"}:
-        raise UnsupportedPrimitive(f"bitcast of {old} to {new} is not supported by the native back-end")
+        raise UnsupportedOperationError(f"bitcast of {old} to {new} is not supported by the native back-end")
     if (old.kind == "f") == (new.kind == "f"):
         return list(arguments)
     return [lowering.map_elements(graph.bits if old.kind == "f" else graph.from_bits, *arguments)]

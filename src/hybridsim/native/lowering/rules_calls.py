@@ -5,7 +5,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from hybridsim.core.errors import UnsupportedPrimitive
+from hybridsim.core.errors import UnsupportedOperationError
 from hybridsim.native.lowering.lower import Lowering, Nodes
 from hybridsim.native.lowering.scan_lowering import (
     MAX_WHILE_ITERATIONS,
@@ -81,7 +81,7 @@ def _while(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[No
             candidates.append((condition, carry))
         carry = lowering.lower_closed_jaxpr(params["body_jaxpr"], [*body_consts, *carry])
     else:
-        raise UnsupportedPrimitive(
+        raise UnsupportedOperationError(
             f"a while loop has more than {MAX_WHILE_ITERATIONS} iterations, or their number has no constant bound"
         )
     for condition, state in reversed(candidates):
@@ -123,7 +123,7 @@ def _platform_index(lowering: Lowering, equation: Any, arguments: list[Nodes]) -
     platforms = equation.params["platforms"]
     matches = [k for k, names in enumerate(platforms) if names is None or "cpu" in names]
     if not matches:
-        raise UnsupportedPrimitive(f"code for the platforms {platforms} is not supported by the native back-end")
+        raise UnsupportedOperationError(f"code for the platforms {platforms} is not supported by the native back-end")
     return [lowering.constants(matches[0])]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hybridsim.core.errors import UnsupportedPrimitive
+from hybridsim.core.errors import UnsupportedOperationError
 from hybridsim.native.graph.graph import BOOL, FLOAT, FUNCTIONS, Graph
 from hybridsim.native.lowering.lower import Lowering, Nodes, Rule, kind_of
 from hybridsim.native.lowering.rules_bits import with_wraparound
@@ -203,15 +203,15 @@ def _round(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[No
         return [lowering.map_elements(lambda a: graph.round_to_integer("rint", a), *arguments)]
     half = graph.constant(0.5)
 
-    def away_from_zero(a: int) -> int:
-        # |a| + 0.5 rounds to 1 just below 0.5, so compare the fractional part instead
+    def round_half_away_from_zero(a: int) -> int:
+        # for |a| just below 0.5, |a| + 0.5 is rounded to 1; the fractional part is compared instead
         magnitude = graph.abs(a)
         truncated = graph.round_to_integer("trunc", magnitude)
         next_up = graph.add(truncated, graph.constant(1.0))
         result = graph.select(graph.less(graph.sub(magnitude, truncated), half), truncated, next_up)
         return graph.select(graph.less(a, graph.constant(0.0)), graph.neg(result), result)
 
-    return [lowering.map_elements(away_from_zero, *arguments)]
+    return [lowering.map_elements(round_half_away_from_zero, *arguments)]
 
 
 def _erf_inv(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
@@ -261,7 +261,7 @@ def _reduce_precision(lowering: Lowering, equation: Any, arguments: list[Nodes])
         return list(arguments)
     if bits == (8, 23):
         return [lowering.map_elements(lowering.graph.round_to_float32, *arguments)]
-    raise UnsupportedPrimitive(f"reduce_precision to {bits} bits is not supported by the native back-end")
+    raise UnsupportedOperationError(f"reduce_precision to {bits} bits is not supported by the native back-end")
 
 
 _UNARY_FUNCTIONS = {name: _apply_op(lambda g, name=name: lambda a: g.function(name, a)) for name in FUNCTIONS}

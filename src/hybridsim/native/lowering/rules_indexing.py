@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hybridsim.core.errors import UnsupportedPrimitive
+from hybridsim.core.errors import UnsupportedOperationError
 from hybridsim.native.graph.graph import BOOL, FLOAT
 from hybridsim.native.lowering.lower import Lowering, Nodes, Rule, kind_of
 from hybridsim.native.lowering.rules_bits import with_wraparound
@@ -44,7 +44,7 @@ def _index_cases(
             )
             choices.append([(k, graph.equal(clamped, graph.constant(k))) for k in range(largest + 1)])
     if np.prod([len(c) for c in choices]) > MAX_INDEX_CASES:
-        raise UnsupportedPrimitive("a dynamic index has too many possible positions")
+        raise UnsupportedOperationError("a dynamic index has too many possible positions")
     for combination in product(*choices):
         conditions = [c for _, c in combination if c is not None]
         conjunction = None

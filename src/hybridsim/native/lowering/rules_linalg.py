@@ -1,4 +1,4 @@
-"""Lowering rules of small dense factorisations and solves, fully unrolled."""
+"""Lowering rules of small dense factorizations and solves, fully unrolled."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import numpy as np
 from hybridsim.native.lowering.lower import Lowering, Nodes
 
 
-def _per_matrix(function):
+def _map_over_matrices(function):
     """Lift a rule for single matrices to stacks of matrices."""
 
     def rule(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
@@ -28,7 +28,7 @@ def _cholesky(lowering: Lowering, params: dict, A: Nodes) -> list[Nodes]:
     half = graph.constant(0.5)
     for j in range(n):
         for i in range(j, n):
-            # only the lower triangle is used, unless JAX asks to symmetrise
+            # only the lower triangle is used, unless JAX asks to symmetrize
             entry = int(A[i, j])
             if params.get("symmetrize_input") and i != j:
                 entry = graph.mul(half, graph.add(int(A[i, j]), int(A[j, i])))
@@ -97,7 +97,7 @@ def _lu(lowering: Lowering, params: dict, A: Nodes) -> list[Nodes]:
 
 
 def _pivots_to_permutation(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
-    """Permutation from the pivots of a factorisation."""
+    """Permutation from the pivots of a factorization."""
     graph, size = lowering.graph, equation.params["permutation_size"]
     (pivots,) = arguments
     result = np.empty((*pivots.shape[:-1], size), dtype=np.int64)
@@ -115,8 +115,8 @@ def _pivots_to_permutation(lowering: Lowering, equation: Any, arguments: list[No
 
 
 RULES = {
-    "cholesky": _per_matrix(_cholesky),
-    "triangular_solve": _per_matrix(_triangular_solve),
-    "lu": _per_matrix(_lu),
+    "cholesky": _map_over_matrices(_cholesky),
+    "triangular_solve": _map_over_matrices(_triangular_solve),
+    "lu": _map_over_matrices(_lu),
     "lu_pivots_to_permutation": _pivots_to_permutation,
 }

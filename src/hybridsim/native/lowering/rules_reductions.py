@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hybridsim.core.errors import UnsupportedPrimitive
+from hybridsim.core.errors import UnsupportedOperationError
 from hybridsim.native.graph.graph import FLOAT, Graph
 from hybridsim.native.lowering.lower import Lowering, Nodes, Rule, kind_of
 from hybridsim.native.lowering.rules_bits import with_wraparound
@@ -185,7 +185,7 @@ def _reduce_window(name: str) -> Rule:
 def _convolution(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
     p, dtype = equation.params, equation.outvars[0].aval.dtype
     if p["batch_group_count"] != 1:
-        raise UnsupportedPrimitive("convolutions with batch groups are not supported by the native back-end")
+        raise UnsupportedOperationError("convolutions with batch groups are not supported by the native back-end")
     layout, groups = p["dimension_numbers"], p["feature_group_count"]
     x, kernel = arguments[0].transpose(layout.lhs_spec), arguments[1].transpose(layout.rhs_spec)
     sizes, outputs = kernel.shape[2:], len(kernel)

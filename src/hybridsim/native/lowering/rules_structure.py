@@ -95,7 +95,7 @@ def _iota(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nod
 
 
 def _empty(lowering: Lowering, equation: Any, arguments: list[Nodes]) -> list[Nodes]:
-    """Uninitialised memory, which programs write before reading."""
+    """Uninitialized memory, which programs write before reading."""
     aval = equation.outvars[0].aval
     return [lowering.constants(np.zeros(aval.shape, aval.dtype))]
 

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 from jax.extend.core import jaxpr_as_fun
 
-from hybridsim.core.errors import UnsupportedPrimitive
+from hybridsim.core.errors import UnsupportedOperationError
 from hybridsim.native.graph.graph import FLOAT, Graph
 from hybridsim.native.graph.optimize import optimize
 from hybridsim.native.graph.partition import STATE, Outputs, assign_stages
@@ -89,7 +89,7 @@ class StepGraphs:
 
     @cached_property
     def _step_and_vjp(self) -> tuple[Graph, Outputs, Outputs]:
-        """Unoptimised common graph of a step and its VJP, and the outputs of each."""
+        """Unoptimized common graph of a step and its VJP, and the outputs of each."""
         layouts = self.layouts
 
         def step_and_pullback(fixed, free, x, s, ct, ct_y):
@@ -135,7 +135,7 @@ class StepGraphs:
 
     @cached_property
     def _step(self) -> tuple[Graph, Outputs]:
-        """Unoptimised graph of a step, and its outputs."""
+        """Unoptimized graph of a step, and its outputs."""
         lowering = Lowering()
         results = self._lower(lowering, self._step_jaxpr, self.layouts.step_arguments())
         return lowering.graph, self._step_outputs(lowering.graph, results)
@@ -196,8 +196,8 @@ class StepGraphs:
                 outputs |= layout.output_nodes(
                     graph, slot, results[:count], floats_only=True, in_place_slot=in_place_slot
                 )
-            except UnsupportedPrimitive as error:
-                raise UnsupportedPrimitive(f"in the derivative with respect to large arrays, {error}") from None
+            except UnsupportedOperationError as error:
+                raise UnsupportedOperationError(f"in the derivative with respect to large arrays, {error}") from None
             del results[:count]
         return outputs
 

@@ -131,7 +131,7 @@ def group_bounds(groups: int, chunk: int, threads: int) -> list[int]:
 
 
 def aligned_buffer(cells: int) -> np.ndarray:
-    """Uninitialised memory, aligned for vector loads."""
+    """Uninitialized memory, aligned for vector loads."""
     buffer = np.empty(cells + 16)
     offset = (-buffer.ctypes.data % 128) // 8
     return buffer[offset : offset + cells]

@@ -20,7 +20,7 @@ from jax.extend.core import Primitive
 from jax.ffi import ffi_lowering
 from jax.interpreters import ad, batching, mlir, xla
 
-from hybridsim.core.errors import UnsupportedPrimitive
+from hybridsim.core.errors import UnsupportedOperationError
 from hybridsim.native.runtime import xla_fallback
 from hybridsim.native.runtime.call import LoadedKernel
 from hybridsim.native.runtime.rollout import Rollout, segment_length
@@ -66,7 +66,7 @@ class NativeCall:
         """Why the native back-end does not support the derivatives; empty if it does. Raises without a fallback."""
         try:
             self.rollout.check_derivatives_supported()
-        except UnsupportedPrimitive as error:
+        except UnsupportedOperationError as error:
             if self._fallback is None:
                 raise
             return str(error)

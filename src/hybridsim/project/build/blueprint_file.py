@@ -178,7 +178,7 @@ def _mismatches(expected: dict[str, np.ndarray], stored: dict[str, np.ndarray]) 
             shapes = ("×".join(map(str, shape)) or "scalar" for shape in (stored[name].shape, array.shape))
             messages.append("{} has the shape {}, not {}".format(name, *shapes))
         elif stored[name].dtype.kind != "f" or not np.isfinite(stored[name]).all():
-            messages.append(f"{name} has entries that are not finite")
+            messages.append(f"{name} is not an array of finite floating-point values")
     return messages + [f"{name} belongs to no network of the blueprint" for name in stored if name not in expected]
 
 

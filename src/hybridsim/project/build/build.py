@@ -17,7 +17,7 @@ from hybridsim.params.space import ParameterSpace
 from hybridsim.project.build.blueprint_file import blueprint_files, load_blueprint
 from hybridsim.project.build.data import noise_of, recordings_of, split_recordings
 from hybridsim.project.build.fit import blueprint_of, sensors_of, space_of, stages_of
-from hybridsim.project.build.model import mechanism, simulator, with_actuators
+from hybridsim.project.build.model import model_of, simulator_of, with_actuators
 from hybridsim.project.build.networks import scales_from_data
 from hybridsim.project.schema.load import Project, sort_problems
 from hybridsim.project.schema.project_error import ProjectError, translate_advice
@@ -104,18 +104,18 @@ def _setup_and_space(
     project: Project, problems: list[Problem]
 ) -> tuple[Setup | None, ParameterSpace | None, dict[str, str]]:
     """Simulator with sensors, parameter space, and the actuators of the commands."""
-    model = mechanism(project, problems)
+    model = model_of(project, problems)
     if model is None:
         return None, None, {}
     model, actuators = with_actuators(project, model, problems)
     inputs = {entry.input: 1 for entry in project.content.command if entry.input}
-    sim = simulator(project, model, Blueprint(inputs=inputs), problems)
+    sim = simulator_of(project, model, Blueprint(inputs=inputs), problems)
     if sim is None:
         return None, None, {}
     blueprint = _with_blueprint_file(project, sim, blueprint_of(project, dict(sim.axis_names), problems), problems)
     if blueprint is not None and blueprint.grafts:
         # its warnings have been collected already
-        sim = simulator(project, model, blueprint, []) or sim
+        sim = simulator_of(project, model, blueprint, []) or sim
     sensors = sensors_of(project, sim, problems)
     missing = [name for name, part in (("graft", blueprint), ("sensor", sensors)) if part is None]
     # errors in the other parameters can still be reported
@@ -147,7 +147,7 @@ def _check_times(project: Project, runs: list[Recording], channel_roles: Channel
             fix = "check the time columns of its channels and their unit"
             problems.append(locator.problem(("data", "files"), str(error), fix, "project.file"))
     if durations:
-        # other runs may be short, such as those between gaps
+        # other runs may be short, such as segments between gaps
         longest = max(durations, key=lambda name: durations[name])
         if message := _steps_problem(f"run {longest!r}", durations[longest], dt):
             fix = "check the time step, and the time column and its unit"

@@ -13,7 +13,7 @@ from hybridsim.identify.solvers.lbfgs import LBFGS
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.identify.solvers.solver import Solver
 from hybridsim.identify.windows import ChannelRoles, time_span
-from hybridsim.params.catalog import CATALOG, INERTIAL
+from hybridsim.params.catalogue import CATALOGUE, INERTIAL
 from hybridsim.params.free import Free
 from hybridsim.params.resolve import ResolvedFree, resolve
 from hybridsim.params.rows import row_names
@@ -147,7 +147,7 @@ def space_of(
             bounds = None if entry.limit is None else (-entry.limit, entry.limit)
             free_entries.append((key_path, Free(f"graft[{index}]", l2=entry.l2, bounds=bounds)))
     if not free_entries:
-        names = [kind.name for kind in (*CATALOG, INERTIAL) if row_names(kind.row_kind, setup)]
+        names = [kind.name for kind in (*CATALOGUE, INERTIAL) if row_names(kind.row_kind, setup)]
         fix = f'add [[free]], for example with name = "joint.damping[*]"; available parameters: {", ".join(names)}'
         problems.append(locator.problem((), "the project has no free parameters", fix, "project.free"))
         return None

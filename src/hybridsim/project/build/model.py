@@ -24,7 +24,7 @@ KEYS_BY_CODE = {"file.missing": "file", "file.directory": "file", "file.unreadab
 """Problem codes of model files that are reported at a key of the project."""
 
 
-def mechanism(project: Project, problems: list[Problem]) -> Model | None:
+def model_of(project: Project, problems: list[Problem]) -> Model | None:
     """Model of a project; None if there are errors. Errors and warnings are appended to `problems`."""
     section, locator = project.content.model, project.locator
     if section.built_in:
@@ -54,7 +54,7 @@ def mechanism(project: Project, problems: list[Problem]) -> Model | None:
     return None
 
 
-def simulator(project: Project, model: Model, blueprint: Blueprint, problems: list[Problem]) -> Simulator | None:
+def simulator_of(project: Project, model: Model, blueprint: Blueprint, problems: list[Problem]) -> Simulator | None:
     """Simulator of a project; None if there are errors. Errors and warnings are appended to `problems`."""
     section, locator = project.content.model, project.locator
     contact = section.contact
@@ -148,8 +148,8 @@ def _with_torque_actuator(model: Model, joint: str) -> tuple[Model, str] | Probl
         gear=append(actuators.gear, 1.0),
         gain=append(actuators.gain, 1.0),
         bias=append(actuators.bias, np.zeros(3)),
-        control_lower=append(actuators.control_lower, -np.inf),
-        control_upper=append(actuators.control_upper, np.inf),
+        command_lower=append(actuators.command_lower, -np.inf),
+        command_upper=append(actuators.command_upper, np.inf),
         force_lower=append(actuators.force_lower, -np.inf),
         force_upper=append(actuators.force_upper, np.inf),
     )

@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from hybridsim.core.errors import HybridsimError
 from hybridsim.identify.score import score_windows
-from hybridsim.networks.wiring_summary import wirings
+from hybridsim.networks.wiring_summary import wiring_summaries
 from hybridsim.project.build.task import Task
 from hybridsim.project.report.comparison import scoring_window
 from hybridsim.sim.audit import audit
@@ -45,7 +45,7 @@ def energy_audit(task: Task, theta: Float[np.ndarray, " n"]) -> dict[str, Any]:
         np.sum([np.asarray(getattr(a, key)) for a in audits], axis=0) for key in ("injected", "removed")
     )
     peak_power = np.max([np.asarray(a.power).max(axis=0) for a in audits], axis=0)
-    grafts = wirings(problem.setup.sim.bound_blueprint())
+    grafts = wiring_summaries(problem.setup.sim.bound_blueprint())
     return {
         "windows": len(ok),
         "diverged": int(w.count - len(ok)),

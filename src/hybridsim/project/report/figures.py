@@ -90,14 +90,14 @@ def _residual_rms(curves: ChannelCurves) -> float:
 
 def _stage_progress(history: Sequence[Step]) -> list[StageProgress]:
     """Residuals of every stage over the steps of the fit, numbered consecutively."""
-    evaluated = [(number, step) for number, step in enumerate(history, start=1) if step.rms is not None]
+    evaluated = [(number, step) for number, step in enumerate(history, start=1) if step.normalized_cost is not None]
     stages = []
     for stage in sorted({step.stage for _, step in evaluated}):
         steps = [(number, step) for number, step in evaluated if step.stage == stage]
         stages.append(
             StageProgress(
                 np.array([number for number, _ in steps], dtype=float),
-                np.array([step.rms for _, step in steps], dtype=float),
+                np.array([step.normalized_cost for _, step in steps], dtype=float),
                 np.array([np.nan if step.held_out_rms is None else step.held_out_rms for _, step in steps]),
             )
         )

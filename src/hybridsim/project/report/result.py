@@ -26,7 +26,7 @@ from hybridsim.project.run_folder.manifest import FORMAT
 LARGE_RESIDUAL = 20.0
 """RMS residual above which a model is considered structurally wrong [standard deviations of the noise]."""
 WORSENING_RATIO = 1.01
-"""Ratio of the residuals after and before a fit above which an increase is reported; smaller ones are rounding errors.
+"""Ratio of the residuals after and before a fit above which an increase is reported; smaller increases are negligible.
 """
 CONVERGED, NOT_CONVERGED = "converged", "not converged"
 
@@ -194,5 +194,5 @@ def remarks_on(result: dict[str, Any]) -> list[str]:
             increase = f"from {before['rms']:.3g} to {after['rms']:.3g} σ"
             remarks.append(f"The fit increased the RMS residual {increase} ({score_label(row)}).")
     if not any(row["run_kind"] == HELD_OUT for row in result["scores"]):
-        remarks.append("No run was held out, so generalisation of the model cannot be assessed.")
+        remarks.append("No run was held out, so generalization of the model cannot be assessed.")
     return remarks + list((result["model"] or {}).get("remarks", []))

@@ -10,8 +10,12 @@ from hybridsim.project.report.page_style import STYLE
 from hybridsim.project.report.result import CONVERGED, score_label
 
 FIGURE_CAPTIONS = {
-    "window_typical.png": "A typical window: measured, simulated before and after the fit, and the error after it",
-    "window_worst.png": "The worst window: measured, simulated before and after the fit, and the error after it",
+    "window_typical.png": (
+        "A typical window: measurement, simulations before and after the fit, and error after the fit"
+    ),
+    "window_worst.png": (
+        "The worst window: measurement, simulations before and after the fit, and error after the fit"
+    ),
     "windows.png": "RMS residuals of every window before and after the fit",
     "progress.png": "Residuals over the steps of the fit",
 }

@@ -1,4 +1,4 @@
-"""Serialisation of checkpoints: exact, with a hash that detects damage.
+"""Serialization of checkpoints: exact, with a hash that detects damage.
 
 The arrays of the solver state are tensors of a safetensors file, named by their paths (`state.point.theta`,
 `state.internal.factor`). The metadata contains the structure of the state, the results of completed stages, and the
@@ -49,7 +49,7 @@ class SavedCheckpoint(NamedTuple):
 
 
 def to_bytes(saved: SavedCheckpoint) -> bytes:
-    """Serialise a checkpoint."""
+    """Serialize a checkpoint."""
     arrays: dict[str, np.ndarray] = {}
     content = {
         "stage": saved.checkpoint.stage,
@@ -65,7 +65,7 @@ def to_bytes(saved: SavedCheckpoint) -> bytes:
 
 
 def from_bytes(data: bytes) -> SavedCheckpoint:
-    """Deserialise a checkpoint.
+    """Deserialize a checkpoint.
 
     Raises:
         DamagedCheckpointError: the file is damaged.

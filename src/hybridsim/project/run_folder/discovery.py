@@ -16,7 +16,7 @@ from hybridsim.core.errors import HybridsimError
 from hybridsim.identify.discover import Discovery
 from hybridsim.identify.support_search import FittedSupport, SeedResult
 from hybridsim.networks.prune import PruningUnit
-from hybridsim.networks.wiring_summary import wirings
+from hybridsim.networks.wiring_summary import wiring_summaries
 from hybridsim.project.build.blueprint_file import save_blueprint
 from hybridsim.project.build.task import Task
 from hybridsim.project.run_folder.folder import DISCOVERY_FILE
@@ -80,7 +80,9 @@ class DiscoveryFolder:
             (title, blueprint.bind(dict(sim.axis_names)))
             for title, blueprint in (("all inputs", dense), ("selected inputs", sparse))
         ]
-        write_file(self.path / "wiring.svg", wiring_diagram([(title, wirings(networks)) for title, networks in bound]))
+        write_file(
+            self.path / "wiring.svg", wiring_diagram([(title, wiring_summaries(networks)) for title, networks in bound])
+        )
         write_file(self.path / "weights.svg", weights_diagram(bound))
         if sparse.grafts:
             save_blueprint(sparse, self.path / "blueprint.toml", sim)

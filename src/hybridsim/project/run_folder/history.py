@@ -15,8 +15,8 @@ class Step:
     step: int
     cost: float | None
     """Lowest cost so far; None if infinite."""
-    rms: float | None = None
-    """Normalised cost of the training runs: their root mean square residual, in standard deviations of the noise, if
+    normalized_cost: float | None = None
+    """Normalized cost of the training runs: their root mean square residual, in standard deviations of the noise, if
     there are no other terms."""
     held_out_rms: float | None = None
     """Root mean square residual of the held-out runs, where it was evaluated; always after the last step of a stage."""

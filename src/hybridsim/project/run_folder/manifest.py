@@ -18,7 +18,7 @@ import hybridsim
 from hybridsim.data.recording import Recording
 from hybridsim.project.build.task import Task
 
-FORMAT = 3
+FORMAT = 4
 """Version of the format of run folders."""
 LIBRARIES = ("jax", "jaxlib", "numpy", "scipy", "llvmlite", "safetensors")
 

@@ -12,7 +12,7 @@ class Content(StrictTable):
     model: ModelSection
     """The mechanism and its simulation."""
     data: DataSection
-    """Recorded files."""
+    """Files of recordings."""
     channel: tuple[ChannelEntry, ...]
     """Measured quantities, to be reproduced by the simulation."""
     command: tuple[CommandEntry, ...] = ()

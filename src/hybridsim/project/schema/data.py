@@ -19,12 +19,12 @@ Names = Annotated[tuple[NonemptyText, ...], BeforeValidator(_as_tuple), Field(mi
 
 
 class DataSection(StrictTable):
-    """Recorded files."""
+    """Files of recordings."""
 
     files: Annotated[
         tuple[NonemptyText | tuple[NonemptyText, ...], ...], BeforeValidator(_as_tuple), Field(min_length=1)
     ]
-    """Recorded files, one run each, with wildcards; a nested list is one run of several files."""
+    """Files of recordings, one run each, with wildcards; a nested list is one run of several files."""
     time: NonemptyText = "time"
     """Time column."""
     sample_interval: Positive | None = None

@@ -30,7 +30,7 @@ class FreeEntry(StrictTable):
     """Lower and upper bound; `-inf` or `inf` where there is none."""
     initial: float | Literal["current"] | None = None
     """Initial value; by default, or with `"current"`, that of the model."""
-    map: Literal["identity", "log", "interval"] | None = None
+    map: Literal["linear", "log", "interval"] | None = None
     """Map from the parameter to θ."""
     prior: tuple[float, Positive] | None = None
     """Mean and standard deviation of a Gaussian prior."""

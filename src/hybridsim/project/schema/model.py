@@ -34,7 +34,7 @@ class ContactTable(StrictTable):
     restitution: PairValues | None = None
     """Coefficient of restitution; impulse only."""
     softness: PairValues | None = None
-    """Regularisation relative to the apparent inverse mass of the bodies; impulse only."""
+    """Regularization relative to the apparent inverse mass of the bodies; impulse only."""
     sweeps: Annotated[int, Field(ge=1)] | None = None
     """Sweeps of the solver per time step; impulse only."""
     cone: Literal["pyramidal", "circular"] | None = None
@@ -81,7 +81,8 @@ class ModelSection(StrictTable):
     base: Literal["fixed", "free"] = "fixed"
     """Whether a URDF's root link is fixed to the world or free to move."""
     inertia: Literal["file", "from_geometry", "error"] = "file"
-    """Missing inertias of a URDF: use the file unchanged, compute them from the shapes, or report an error."""
+    """Treatment of moving URDF links without mass or inertia: use the values of the file (`file`), compute them from
+    the shapes (`from_geometry`), or report an error (`error`)."""
     packages: dict[str, str] = Field(default_factory=dict)
     """Folders of ROS packages, to resolve `package://` paths."""
     allowed_folders: tuple[str, ...] = ()
@@ -116,7 +117,7 @@ class RunSection(StrictTable):
     """Output of a fit and its random seed."""
 
     seed: Seed = 0
-    """Random seed of the initial weights of networks and of the order of mini-batches."""
+    """Random seed of the initial weights of networks and of the order of minibatches."""
     out: str = ""
     """Run folder, inside the project's folder; by default `runs/NAME`."""
     name: str = ""

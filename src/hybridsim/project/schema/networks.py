@@ -24,7 +24,7 @@ class LayersTable(StrictTable):
 
 
 class ScaledLayersTable(LayersTable):
-    """Keys of kinds that normalise their inputs."""
+    """Keys of kinds that normalize their inputs."""
 
     input_shift: float | tuple[float, ...] = 0.0
     """Offset subtracted from the inputs, in their units; a scalar or one value per input."""
@@ -142,7 +142,7 @@ class InternalForceTable(LayersTable):
 
 
 class RodDragTable(StrictTable):
-    """Drag of a rod: a parametric law without network."""
+    """Drag of a rod: a parametric law without a network."""
 
     signature: ClassVar[str] = "reads the twist of a body (6 values) and returns a wrench (6 values)"
     kind: Literal["rod_drag"]

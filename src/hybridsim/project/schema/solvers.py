@@ -51,7 +51,7 @@ class LbfgsTable(SolverSettings):
 
 
 class AdamTable(SolverSettings):
-    """Adam: stochastic gradient descent with momentum on mini-batches of windows."""
+    """Adam: stochastic gradient descent with momentum on minibatches of windows."""
 
     name: Literal["adam"]
     """Name of the solver."""

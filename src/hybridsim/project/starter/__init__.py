@@ -1,1 +1,1 @@
-"""StarterProject projects, guessed from a model and its recordings."""
+"""Starter projects, guessed from a model and its recordings."""

@@ -50,7 +50,7 @@ _UNITS = {
     ColumnKind.TORQUE: ("Nm", "mNm", "N", "mN", "kN"),
     ColumnKind.COMMAND: ("Nm", "mNm", "N", "V", "A", "rad", "deg", "rad/s"),
 }
-"""Units that are recognised at the end of a name."""
+"""Units that are recognized at the end of a name."""
 
 
 @dataclass(frozen=True)

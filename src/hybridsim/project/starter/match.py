@@ -13,7 +13,7 @@ SIMULATED_COLUMN_PREFIXES = {"q:": ColumnKind.POSITION, "qd:": ColumnKind.VELOCI
 
 @dataclass(frozen=True)
 class Match:
-    """A recognised column."""
+    """A recognized column."""
 
     column: LogColumn
     kind: ColumnKind
@@ -123,7 +123,7 @@ def _match_numbers(columns: Sequence[LogColumn], joints: Sequence[str]) -> list[
         targets = _joints_by_number(numbers, joints)
         for column in of_kind:
             if column.number is None:
-                # a column without number matches only a single joint
+                # a column without a number matches only a single joint
                 joint = joints[0] if len(joints) == 1 else None
             else:
                 joint = targets.get(column.number)

@@ -172,7 +172,7 @@ def _composite_inertias(starter: StarterProject) -> list[float]:
 
 
 def _stages() -> Iterator[str]:
-    yield "# Stages of the fit. By default windows of 0.25 s, then of 1 s; a stage without window uses whole runs:"
+    yield "# Stages of the fit. By default windows of 0.25 s, then of 1 s; a stage without a window uses whole runs:"
     yield "# [[stage]]"
     yield "# window = 0.25  # [s]"
     yield '# loss = "huber"  # robust against outliers'

@@ -16,14 +16,17 @@ MAX_REVOLUTIONS = 3.0
 WRAP_RANGE = (0.9, 1.1)
 """Range of jumps that are attributed to wrapping [full turns]."""
 MAX_SAMPLE_INTERVAL = {"s": 1.0, "ms": 500.0, "us": 3e5, "ns": np.inf}
-"""Largest plausible sample interval in each unit: joints are sampled at least once per second."""
+"""Largest median difference of time stamps at which a unit is assumed; units are tried in this order."""
 VELOCITY_TOLERANCE = 0.2
 """Relative tolerance for comparing a measured velocity with the derivative of the position."""
 
 
 @dataclass(frozen=True)
 class Guess:
-    """A unit and the reason for guessing it; empty if the name specifies the unit or the default is assumed."""
+    """A unit and the reason for guessing it.
+
+    The reason is empty if the name specifies the unit or the default is assumed.
+    """
 
     unit: str
     reason: str = ""

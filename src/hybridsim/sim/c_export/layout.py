@@ -33,7 +33,7 @@ class ArrayInfo(NamedTuple):
 
 
 _XYZ = ("x", "y", "z")
-_FORCE, _SPEED, _LENGTH = "N m or N", "rad/s or m/s", "rad or m"
+_EFFORT, _VELOCITY, _POSITION = "N m or N", "rad/s or m/s", "rad or m"
 
 ARRAY_INFO = {
     "body.mass": ArrayInfo("kg", "body"),
@@ -47,24 +47,24 @@ ARRAY_INFO = {
     "joint.stiffness": ArrayInfo("N m/rad or N/m", "dof"),
     "joint.rest": ArrayInfo("rad, m or quaternion", "coordinate"),
     "joint.damping": ArrayInfo("N m s/rad or N s/m", "dof"),
-    "joint.friction": ArrayInfo(_FORCE, "dof"),
-    "joint.stribeck_friction": ArrayInfo(_FORCE, "dof"),
-    "joint.stribeck_velocity": ArrayInfo(_SPEED, "dof"),
-    "joint.friction_width": ArrayInfo(_SPEED, "dof"),
-    "joint.lower": ArrayInfo(_LENGTH, "dof"),
-    "joint.upper": ArrayInfo(_LENGTH, "dof"),
+    "joint.friction": ArrayInfo(_EFFORT, "dof"),
+    "joint.stribeck_friction": ArrayInfo(_EFFORT, "dof"),
+    "joint.stribeck_velocity": ArrayInfo(_VELOCITY, "dof"),
+    "joint.friction_width": ArrayInfo(_VELOCITY, "dof"),
+    "joint.lower": ArrayInfo(_POSITION, "dof"),
+    "joint.upper": ArrayInfo(_POSITION, "dof"),
     "joint.limit_stiffness": ArrayInfo("N m/rad or N/m", "dof"),
     "joint.limit_damping": ArrayInfo("N m s/rad or N s/m", "dof"),
-    "joint.effort_limit": ArrayInfo(_FORCE, "dof"),
+    "joint.effort_limit": ArrayInfo(_EFFORT, "dof"),
     "joint.mimic_ratio": ArrayInfo("", "joint"),
-    "joint.mimic_offset": ArrayInfo(_LENGTH, "joint"),
+    "joint.mimic_offset": ArrayInfo(_POSITION, "joint"),
     "actuator.gear": ArrayInfo("", "actuator"),
     "actuator.gain": ArrayInfo("N m or N per unit of command", "actuator"),
-    "actuator.bias": ArrayInfo(f"{_FORCE}; per length; per velocity", "actuator", ("0", "1", "2")),
-    "actuator.control_lower": ArrayInfo("unit of the command", "actuator"),
-    "actuator.control_upper": ArrayInfo("unit of the command", "actuator"),
-    "actuator.force_lower": ArrayInfo(_FORCE, "actuator"),
-    "actuator.force_upper": ArrayInfo(_FORCE, "actuator"),
+    "actuator.bias": ArrayInfo(f"{_EFFORT}; per {_POSITION}; per {_VELOCITY}", "actuator", ("0", "1", "2")),
+    "actuator.command_lower": ArrayInfo("unit of the command", "actuator"),
+    "actuator.command_upper": ArrayInfo("unit of the command", "actuator"),
+    "actuator.force_lower": ArrayInfo(_EFFORT, "actuator"),
+    "actuator.force_upper": ArrayInfo(_EFFORT, "actuator"),
     "gravity": ArrayInfo("m/s^2", "", _XYZ),
     "dt": ArrayInfo("s"),
 }

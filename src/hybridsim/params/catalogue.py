@@ -33,7 +33,7 @@ class ParameterForm(StrEnum):
     POSE = "pose"
     """Position stored directly; `rx, ry, rz` is a rotation vector from the orientation when the space was built."""
     AXIS = "axis"
-    """A direction, normalised to unit length; fixing one of its three components makes the other two unique."""
+    """A direction, normalized to unit length; fixing one of its three components makes the other two unique."""
     MAGNITUDE = "magnitude"
     """Length of a vector of fixed direction."""
     PROPORTIONAL_MASS = "mass"
@@ -73,7 +73,7 @@ class ParameterKind:
     typical: float = 1.0
     """Magnitude of a typical change, used where neither value nor bounds provide a scale."""
     form: ParameterForm = ParameterForm.SCALAR
-    default_map: str = "identity"
+    default_map: str = "linear"
     is_weight: bool = False
     """Whether the parameters are network weights."""
 
@@ -113,7 +113,7 @@ def _pose(name: str, row_kind: RowKind, description: str, path: str) -> Paramete
     )
 
 
-CATALOG: tuple[ParameterKind, ...] = (
+CATALOGUE: tuple[ParameterKind, ...] = (
     ParameterKind(
         "body.mass",
         RowKind.BODY,
@@ -170,7 +170,7 @@ CATALOG: tuple[ParameterKind, ...] = (
     _joint(
         "friction_width",
         _SPEED,
-        "Velocity scale of the regularisation of dry friction, tanh(qd/friction_width).",
+        "Velocity scale of the regularization of dry friction, tanh(qd/friction_width).",
         sign=Sign.POSITIVE,
         reason=_DIVIDES,
     ),
@@ -206,15 +206,15 @@ CATALOG: tuple[ParameterKind, ...] = (
     _joint("mimic_offset", _POSITION, "Offset: coordinate when the master joint is at zero.", RowKind.MIMIC),
     _pose("frame.placement", RowKind.FRAME, "Pose of a named frame in its body.", "sim.model.frame_placement"),
     _actuator("gear", "-", "Transmission ratio from joint to actuator."),
-    _actuator("gain", _FORCE, "Force per unit of control."),
+    _actuator("gain", _FORCE, "Force per unit of command."),
     _actuator(
         "bias",
         f"{_FORCE}; {_STIFFNESS}; {_DAMPING}",
         "Constant force, force per length and force per velocity.",
         components=("constant", "length", "velocity"),
     ),
-    _actuator("control_lower", "control unit", "Lower control limit."),
-    _actuator("control_upper", "control unit", "Upper control limit."),
+    _actuator("command_lower", "command unit", "Lower command limit."),
+    _actuator("command_upper", "command unit", "Upper command limit."),
     _actuator("force_lower", _FORCE, "Lower force limit."),
     _actuator("force_upper", _FORCE, "Upper force limit."),
     _pose("geometry.placement", RowKind.SHAPE, "Pose of a shape in its body.", "sim.model.geometry.placement"),
@@ -228,7 +228,11 @@ CATALOG: tuple[ParameterKind, ...] = (
     ),
     _surface("friction", "-", "Coulomb friction coefficient.", reason=_ADDS_ENERGY),
     _surface(
-        "restitution", "-", "Coefficient of restitution.", upper_limit=1.0, reason="a value above one would add energy"
+        "restitution",
+        "-",
+        "Coefficient of restitution.",
+        upper_limit=1.0,
+        reason="a coefficient of restitution is between zero and one",
     ),
     _surface(
         "recovery_time", "s", "Time constant of the correction of penetration.", typical=0.01, reason="it is a time"
@@ -277,7 +281,7 @@ CATALOG: tuple[ParameterKind, ...] = (
         "Time step.",
         "sim.dt",
         sign=Sign.POSITIVE,
-        reason="time advances",
+        reason="it is a time",
         typical=0.001,
     ),
     ParameterKind(
@@ -302,13 +306,13 @@ CATALOG: tuple[ParameterKind, ...] = (
     ),
 )
 
-BY_NAME = {kind.name: kind for kind in CATALOG}
+BY_NAME = {kind.name: kind for kind in CATALOGUE}
 
 INERTIAL = ParameterKind(
     "inertial",
     RowKind.BODY,
     "-",
-    "Mass, centre of mass and inertia, always physically consistent (log-Cholesky parametrisation).",
+    "Mass, centre of mass and inertia, always physically consistent (log-Cholesky parametrization).",
     form=ParameterForm.RELATIVE,
 )
 INERTIAL_MASS = ParameterKind(

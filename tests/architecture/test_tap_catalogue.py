@@ -11,7 +11,7 @@ import hybridsim
 from hybridsim.robots import cartpole, cube
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.step import observe
-from hybridsim.taps.catalog import CATALOG
+from hybridsim.taps.catalogue import CATALOGUE
 
 SOURCE = Path(hybridsim.__file__).parent
 
@@ -28,7 +28,7 @@ def _taps_in_the_engine() -> dict[str, list[str]]:
 
 
 def test_every_tap_is_in_the_catalogue_exactly_once_in_its_owner_file():
-    assert _taps_in_the_engine() == {quantity.name: [quantity.owner] for quantity in CATALOG}
+    assert _taps_in_the_engine() == {quantity.name: [quantity.owner] for quantity in CATALOGUE}
 
 
 @pytest.mark.parametrize("contact", ["none", "impulse", "compliant"])
@@ -39,7 +39,7 @@ def test_catalogue_has_the_order_and_shapes_of_the_program(contact):
     # shapes are enough: nothing is compiled
     jax.eval_shape(lambda state: seen.update(observe(sim, state)), sim.initial_state())
     left_out = "step.q" if sim.contact.candidates.nc else ("step.q", "contact")
-    expected = [quantity for quantity in CATALOG if not quantity.name.startswith(left_out)]
+    expected = [quantity for quantity in CATALOGUE if not quantity.name.startswith(left_out)]
     assert list(seen) == [quantity.name for quantity in expected]
     rows = {
         "coordinate": (model.nq,),

@@ -1,4 +1,4 @@
-"""Constraint stabilisation: target velocity of a penetrating contact.
+"""Constraint stabilization: target velocity of a penetrating contact.
 
 | class        | target velocity for a gap g < 0 with velocity v                               |
 |--------------|-------------------------------------------------------------------------------|
@@ -25,12 +25,12 @@ DEFAULT_ERP = 0.05
 """Fraction of a penetration that is removed in a step."""
 
 
-class Stabilisation(eqx.Module):
-    """Constraint stabilisation: target velocity of penetrating contacts."""
+class Stabilization(eqx.Module):
+    """Constraint stabilization: target velocity of penetrating contacts."""
 
     @abc.abstractmethod
-    def bind(self, candidates: Candidates) -> "Stabilisation":
-        """Return a copy with one value per pair."""
+    def bind(self, candidates: Candidates) -> "Stabilization":
+        """Return a copy with one value of each parameter per pair."""
 
     @abc.abstractmethod
     def target_velocity(
@@ -43,7 +43,7 @@ def _contact_values(values: Float[AnyArray, " npairs"], candidates: Candidates) 
     return jnp.asarray(values)[jnp.asarray(candidates.pair_indices, dtype=int)]
 
 
-class RecoveryTime(Stabilisation):
+class RecoveryTime(Stabilization):
     """Penetrations decay exponentially with a time constant, the recovery time, that does not depend on the step."""
 
     recovery_time: PairParameters = None
@@ -60,7 +60,7 @@ class RecoveryTime(Stabilisation):
         return -gap / jnp.maximum(_contact_values(recovery_time, candidates), dt)
 
 
-class ERP(Stabilisation):
+class ERP(Stabilization):
     """A fraction of the penetration is removed in every step."""
 
     erp: PairParameters = DEFAULT_ERP
@@ -73,7 +73,7 @@ class ERP(Stabilisation):
         return -_contact_values(self.erp, candidates) * gap / dt
 
 
-class Baumgarte(Stabilisation):
+class Baumgarte(Stabilization):
     """Penetrations decay as in a damped oscillator."""
 
     alpha: PairParameters = None

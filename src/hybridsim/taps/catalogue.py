@@ -70,7 +70,7 @@ class Quantity:
         return Axis.DOF if self.form is Form.CONFIGURATION else self.axis
 
 
-CATALOG: tuple[Quantity, ...] = (
+CATALOGUE: tuple[Quantity, ...] = (
     Quantity(
         "step.time",
         Axis.NONE,
@@ -150,7 +150,7 @@ CATALOG: tuple[Quantity, ...] = (
     Quantity("joint.actuation", Axis.DOF, "N·m, N", "Torque of the actuators.", "sim/forward.py"),
     Quantity("joint.tau", Axis.DOF, "N·m, N", "Total joint torque.", "sim/forward.py"),
     Quantity(
-        "body.external_force",
+        "body.external_wrench",
         Axis.BODY,
         "N·m, N",
         "External wrench on the body at its origin, in the body frame.",
@@ -158,7 +158,7 @@ CATALOG: tuple[Quantity, ...] = (
         _vectors("torque", "force"),
     ),
     Quantity(
-        "body.bias_force",
+        "body.bias_wrench",
         Axis.BODY,
         "N·m, N",
         "Bias wrench at zero acceleration of the body's origin: ω × I ω, ω × (ω × h).",
@@ -208,5 +208,5 @@ CATALOG: tuple[Quantity, ...] = (
 USER_INPUT = "input"
 """Group of the user inputs: `input.wind` is the entry `wind` of the step's user inputs."""
 
-BY_NAME = {quantity.name: quantity for quantity in CATALOG}
-ORDER = {quantity.name: index for index, quantity in enumerate(CATALOG)}
+BY_NAME = {quantity.name: quantity for quantity in CATALOGUE}
+ORDER = {quantity.name: index for index, quantity in enumerate(CATALOGUE)}

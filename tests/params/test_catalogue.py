@@ -11,11 +11,11 @@ import pytest
 from hybridsim.contact.compliant.compliant_contact import CompliantContact
 from hybridsim.contact.compliant.friction_laws import Andersson
 from hybridsim.contact.impulse.impulse_contact import ImpulseContact
-from hybridsim.contact.impulse.stabilisation import ERP, Baumgarte, RecoveryTime
+from hybridsim.contact.impulse.stabilization import ERP, Baumgarte, RecoveryTime
 from hybridsim.contact.pair_parameters import candidate_friction
 from hybridsim.model.builder import ModelBuilder
 from hybridsim.params.address import scalar_parameters
-from hybridsim.params.catalog import CATALOG, RowKind
+from hybridsim.params.catalogue import CATALOGUE, RowKind
 from hybridsim.params.free import Free
 from hybridsim.params.parameter_table import parameter_table
 from hybridsim.params.scalar_parameter import GroupMember
@@ -65,7 +65,7 @@ def addresses(setup: Setup, names) -> list[str]:
     return [c.name for name in names for c in scalar_parameters(name, setup)]
 
 
-ARM = [p.name for p in CATALOG if not p.name.startswith("geometry.")]
+ARM = [p.name for p in CATALOGUE if not p.name.startswith("geometry.")]
 ARM_OPERATING_POINTS = [
     (np.array([0.45, 0.5]), np.array([0.4, 0.3]), np.array([0.1, 0.1])),
     (np.array([-0.45, -0.5]), np.array([-0.4, -0.3]), np.array([0.1, -0.1])),
@@ -123,7 +123,7 @@ def with_contact(impulse_ball: Setup, contact) -> Setup:
 
 
 def test_surfaces_and_shapes_have_an_effect_in_contact(impulse_ball):
-    for name in addresses(impulse_ball, [p.name for p in CATALOG if p.row_kind is RowKind.SHAPE]):
+    for name in addresses(impulse_ball, [p.name for p in CATALOGUE if p.row_kind is RowKind.SHAPE]):
         assert len(differences(impulse_ball, with_perturbed_parameter(impulse_ball, name))) == 1, name
     names = ["friction", "restitution", "recovery_time", "softness"]
     for name in addresses(impulse_ball, [f"geometry.{name}" for name in names]):
@@ -172,8 +172,8 @@ def test_friction_of_a_pair_of_shapes_can_be_changed(impulse_ball):
     ("contact", "fields"),
     [
         (
-            ImpulseContact(0.5, restitution=0.2, softness=0.2, cfm=0.01, stabilisation=RecoveryTime(0.03), sweeps=1),
-            ["friction", "restitution", "softness", "cfm", "stabilisation.recovery_time"],
+            ImpulseContact(0.5, restitution=0.2, softness=0.2, cfm=0.01, stabilization=RecoveryTime(0.03), sweeps=1),
+            ["friction", "restitution", "softness", "cfm", "stabilization.recovery_time"],
         ),
         (
             CompliantContact(friction=0.5, stiffness=1e4, damping=1e4, law=Andersson(transition_velocity=0.5)),
@@ -195,19 +195,19 @@ def test_every_contact_parameter_can_be_changed_and_has_an_effect(impulse_ball, 
 
 
 @pytest.mark.parametrize(
-    ("stabilisation", "fields"), [(ERP(0.1), ["erp"]), (Baumgarte(100.0, 200.0), ["alpha", "beta"])]
+    ("stabilization", "fields"), [(ERP(0.1), ["erp"]), (Baumgarte(100.0, 200.0), ["alpha", "beta"])]
 )
-def test_every_stabilisation_parameter_can_be_changed_and_has_an_effect(impulse_ball, stabilisation, fields):
-    setup = with_contact(impulse_ball, ImpulseContact(stabilisation=stabilisation))
+def test_every_stabilization_parameter_can_be_changed_and_has_an_effect(impulse_ball, stabilization, fields):
+    setup = with_contact(impulse_ball, ImpulseContact(stabilization=stabilization))
 
     def target_velocity(setup: Setup) -> float:
         sim, gap, speed = setup.sim, np.array([-0.001]), np.array([-0.1])
         return float(
-            sim.contact.stabilisation.target_velocity(gap, speed, sim.dt, sim.model.geometry, sim.contact.candidates)[0]
+            sim.contact.stabilization.target_velocity(gap, speed, sim.dt, sim.model.geometry, sim.contact.candidates)[0]
         )
 
     for field in fields:
-        other = with_perturbed_parameter(setup, f"contact.stabilisation.{field}[hull|floor]")
+        other = with_perturbed_parameter(setup, f"contact.stabilization.{field}[hull|floor]")
         assert list(differences(setup, other).values()) == [1]
         assert target_velocity(other) != target_velocity(setup)
 
