@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 from jax.test_util import check_grads
 
-from hybridsim.dynamics.tree import _segments, ancestor_mask, leaves_to_root, map_joint_types, root_to_leaves, roots
+from hybridsim.dynamics.tree import (
+    _segments,
+    ancestor_mask,
+    map_joint_types,
+    roots,
+    traverse_leaves_to_root,
+    traverse_root_to_leaves,
+)
 from hybridsim.model.joints import ElementaryJointType
 from hybridsim.model.topology import Topology
 
@@ -63,7 +70,7 @@ def test_root_to_leaves(name):
 
     @jax.jit
     def traverse(bodies, dofs):
-        return root_to_leaves(tree, step, jnp.asarray(7.0), bodies, dofs)
+        return traverse_root_to_leaves(tree, step, jnp.asarray(7.0), bodies, dofs)
 
     result, dof_result = traverse(jnp.asarray(bodies), jnp.asarray(dofs))
     expected = np.zeros(tree.nb)
@@ -87,7 +94,7 @@ def test_leaves_to_root(name):
 
     @jax.jit
     def traverse(values, bodies, dofs):
-        return leaves_to_root(tree, step, values, bodies, dofs)
+        return traverse_leaves_to_root(tree, step, values, bodies, dofs)
 
     result, dof_result = traverse(*map(jnp.asarray, (values, bodies, dofs)))
     totals = values.copy()

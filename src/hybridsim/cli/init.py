@@ -12,7 +12,7 @@ from hybridsim.core.errors import HybridsimError
 from hybridsim.core.messages import pluralize
 
 if TYPE_CHECKING:
-    from hybridsim.project.starter.analyze import MatchedColumn, StarterProject
+    from hybridsim.project.starter.analyse import MatchedColumn, StarterProject
 
 
 def init(
@@ -45,7 +45,7 @@ def init(
     import math
 
     from hybridsim.core.files import write_atomically
-    from hybridsim.project.starter.analyze import analyze_recordings
+    from hybridsim.project.starter.analyse import analyse_recordings
     from hybridsim.project.starter.text import starter_text
     from hybridsim.robots import BUILT_IN
 
@@ -59,7 +59,7 @@ def init(
         raise HybridsimError(f"{out} already exists; --force overwrites it, --out selects another file")
     default = ModelLoader()
     options = {f.name: getattr(loader, f.name) for f in fields(loader)}
-    starter = analyze_recordings(
+    starter = analyse_recordings(
         loader.load(model),
         model,
         data,

@@ -7,7 +7,7 @@ Examples:
 
 The input of the first stage is the command `u`, the output of the last one the actuator force. Stages receive position
 and velocity of the joints, times the gear ratio. The internal state of a stage (lag, delay, spring) is updated only in
-`advance`, once per time step, so that all stages of RK4 use the same internal state.
+`advance`, once per time step, so that all four evaluations of an RK4 step use the same internal state.
 """
 
 import abc

@@ -13,7 +13,7 @@ from jaxtyping import Float
 from hybridsim.core.numerics import solve_symmetric_3
 from hybridsim.core.types import AnyArray, Qdd
 from hybridsim.dynamics.kinematics import Kinematics
-from hybridsim.dynamics.tree import leaves_to_root, root_to_leaves
+from hybridsim.dynamics.tree import traverse_leaves_to_root, traverse_root_to_leaves
 from hybridsim.model.model import Model
 from hybridsim.spatial.inertia import ArticulatedInertia, RigidInertia, articulated_inertia
 
@@ -56,7 +56,7 @@ def articulated_factors(model: Model, kin: Kinematics, inertia: RigidInertia) ->
 
     body_inertia = jax.vmap(articulated_inertia)(inertia)
     dofs = (kin.S, jnp.asarray(model.joint.armature))
-    IA, (U, K, D_factors) = leaves_to_root(model.topology, propagate, body_inertia, kin.X_PB, dofs)
+    IA, (U, K, D_factors) = traverse_leaves_to_root(model.topology, propagate, body_inertia, kin.X_PB, dofs)
     return ArticulatedFactors(IA, U, K, D_factors)
 
 
@@ -82,7 +82,7 @@ def backward_pass(
 
     forces = np.zeros((model.nb, 6))
     dofs = (kin.S, torque, factors.U, factors.D_factors)
-    return leaves_to_root(model.topology, propagate, forces, (kin.X_PB, factors.IA), dofs)[1]
+    return traverse_leaves_to_root(model.topology, propagate, forces, (kin.X_PB, factors.IA), dofs)[1]
 
 
 def forward_pass(model: Model, kin: Kinematics, factors: ArticulatedFactors, k: Float[AnyArray, " tree_nv"]) -> Qdd:
@@ -94,4 +94,4 @@ def forward_pass(model: Model, kin: Kinematics, factors: ArticulatedFactors, k: 
         qdd = k - K @ a
         return a + qdd @ S, qdd
 
-    return root_to_leaves(model.topology, accelerate, np.zeros(6), kin.X_PB, (kin.S, factors.K, k))[1]
+    return traverse_root_to_leaves(model.topology, accelerate, np.zeros(6), kin.X_PB, (kin.S, factors.K, k))[1]

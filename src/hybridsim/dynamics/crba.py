@@ -12,7 +12,7 @@ from jaxtyping import Float
 from hybridsim.core.types import AnyArray, ArrayLike
 from hybridsim.dynamics.inertias import body_inertias
 from hybridsim.dynamics.kinematics import Kinematics, kinematics
-from hybridsim.dynamics.tree import leaves_to_root
+from hybridsim.dynamics.tree import traverse_leaves_to_root
 from hybridsim.model.coordinates import coupling_matrix
 from hybridsim.model.model import Model
 from hybridsim.spatial.inertia import RigidInertia
@@ -43,6 +43,6 @@ def tree_mass_matrix(model: Model, kin: Kinematics, inertia: RigidInertia) -> Fl
 
     forces = np.zeros((model.nb, topology.tree_nv, 6))
     dof_rows = (kin.S, np.eye(topology.tree_nv))
-    M = leaves_to_root(topology, propagate, (inertia, forces), kin.X_PB, dof_rows)[1]
+    M = traverse_leaves_to_root(topology, propagate, (inertia, forces), kin.X_PB, dof_rows)[1]
     upper = np.triu(np.ones(M.shape, dtype=bool))
     return jnp.where(upper, M, M.T) + jnp.diag(jnp.asarray(model.joint.armature))

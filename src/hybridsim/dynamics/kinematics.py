@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from hybridsim.core.numerics import cross
 from hybridsim.core.types import AnyArray, ArrayLike, Q, Vec3, require_float64
-from hybridsim.dynamics.tree import map_joint_types, root_to_leaves
+from hybridsim.dynamics.tree import map_joint_types, traverse_root_to_leaves
 from hybridsim.model import joints
 from hybridsim.model.coordinates import expand_q, expand_v, require_q, require_v
 from hybridsim.model.joints import ElementaryJointType
@@ -44,7 +44,7 @@ def kinematics(model: Model, q: ArrayLike, qd: ArrayLike) -> Kinematics:
         return (X_WP @ X_PB, X_PB.inv_motion(V_WP_P) + V_PB_B, V_PB_B), None
 
     world = (Pose(np.eye(3), np.zeros(3)), np.zeros(6), np.zeros(6))
-    (X_WB, V_WB_B, V_PB_B), _ = root_to_leaves(model.topology, step, world, X_PB, (S, expand_v(model, qd)))
+    (X_WB, V_WB_B, V_PB_B), _ = traverse_root_to_leaves(model.topology, step, world, X_PB, (S, expand_v(model, qd)))
     return Kinematics(X_PB, X_WB, S, V_PB_B, V_WB_B)
 
 

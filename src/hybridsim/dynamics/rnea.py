@@ -15,7 +15,7 @@ from hybridsim.core.numerics import cross
 from hybridsim.core.types import AnyArray, ArrayLike, MotionVector, Tau, Vec3
 from hybridsim.dynamics.inertias import armature_bias, bias_wrenches, body_inertias
 from hybridsim.dynamics.kinematics import Kinematics, kinematics
-from hybridsim.dynamics.tree import leaves_to_root, root_to_leaves
+from hybridsim.dynamics.tree import traverse_leaves_to_root, traverse_root_to_leaves
 from hybridsim.model.coordinates import expand_v, reduce_tau, require_v
 from hybridsim.model.model import Model
 from hybridsim.spatial.inertia import RigidInertia
@@ -108,7 +108,7 @@ def _accelerations(
     # gravity is modelled as an upward acceleration of the world
     world = (_linear_motion(-jnp.asarray(model.gravity)) if gravity else np.zeros(6), np.zeros(3))
     rows = (kin.X_PB, kin.V_WB_B, kin.V_PB_B)
-    return root_to_leaves(model.topology, accelerate, world, rows, (kin.S, qdd))[0][0]
+    return traverse_root_to_leaves(model.topology, accelerate, world, rows, (kin.S, qdd))[0][0]
 
 
 def _linear_motion(a: Vec3) -> MotionVector:
@@ -121,4 +121,4 @@ def _joint_torques(model: Model, kin: Kinematics, F: Float[AnyArray, "nb 6"]) ->
     def propagate(total, X_PB, S):
         return X_PB.force(total), None, S @ total
 
-    return leaves_to_root(model.topology, propagate, F, kin.X_PB, kin.S)[1]
+    return traverse_leaves_to_root(model.topology, propagate, F, kin.X_PB, kin.S)[1]

@@ -93,7 +93,9 @@ def _segments(topology: Topology) -> tuple[_Segment, ...]:
     return tuple(segments)
 
 
-def root_to_leaves(topology: Topology, step: Callable, root: Any, bodies: Rows, dofs: Rows) -> tuple[Rows, Rows]:
+def traverse_root_to_leaves(
+    topology: Topology, step: Callable, root: Any, bodies: Rows, dofs: Rows
+) -> tuple[Rows, Rows]:
     """Traverse the tree from the roots to the leaves, passing the result of each body to its children.
 
     Args:
@@ -128,7 +130,9 @@ def root_to_leaves(topology: Topology, step: Callable, root: Any, bodies: Rows, 
     return _merge_segments(topology, results, dof_results)
 
 
-def leaves_to_root(topology: Topology, step: Callable, values: Rows, bodies: Rows, dofs: Rows) -> tuple[Rows, Rows]:
+def traverse_leaves_to_root(
+    topology: Topology, step: Callable, values: Rows, bodies: Rows, dofs: Rows
+) -> tuple[Rows, Rows]:
     """Traverse the tree from the leaves to the roots, accumulating the contributions of children in their parent.
 
     Args:

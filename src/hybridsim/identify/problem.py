@@ -106,19 +106,20 @@ class FitProblem:
         return self._share_simulators(replace(self, train=tuple(runs)))
 
     def _share_simulators(self, other: "FitProblem") -> "FitProblem":
-        other.__dict__["_without_states"], other.__dict__["_with_states"] = self._without_states, self._with_states
+        for name in ("_simulator_without_states", "_simulator_with_states"):
+            other.__dict__[name] = getattr(self, name)
         return other
 
     def window_simulator(self, *, with_states: bool = False) -> WindowSimulator:
         """Simulator of windows; shared by all callers, since it holds compiled code."""
-        return self._with_states if with_states else self._without_states
+        return self._simulator_with_states if with_states else self._simulator_without_states
 
     @cached_property
-    def _without_states(self) -> WindowSimulator:
+    def _simulator_without_states(self) -> WindowSimulator:
         return self._window_simulator(with_states=False)
 
     @cached_property
-    def _with_states(self) -> WindowSimulator:
+    def _simulator_with_states(self) -> WindowSimulator:
         return self._window_simulator(with_states=True)
 
     def _window_simulator(self, *, with_states: bool) -> WindowSimulator:

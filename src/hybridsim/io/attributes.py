@@ -28,7 +28,7 @@ class Reader:
         self, element: Element, code: str, message: str, fix: str = "", severity: Severity = Severity.ERROR
     ) -> None:
         """Record a problem at an element."""
-        named = element.nearest_named
+        named = element.nearest_named_element
         name = named.get("name") if named is not None else ""
         self.problems.append(Problem(message, fix, element.file, element.line, severity, code, name))
 

@@ -68,7 +68,7 @@ class Element:
     @property
     def title(self) -> str:
         """Name of the element in messages: tag and name; for an unnamed element, tag and nearest named ancestor."""
-        owner = self.nearest_named
+        owner = self.nearest_named_element
         if owner is self:
             return f"<{self.tag}> {self.get('name')!r}"
         if owner is None or owner.parent is None:
@@ -76,7 +76,7 @@ class Element:
         return f"<{self.tag}> of {owner.tag} {owner.get('name')!r}"
 
     @property
-    def nearest_named(self) -> "Element | None":
+    def nearest_named_element(self) -> "Element | None":
         """This element if it has a name, otherwise its nearest named ancestor."""
         owner: Element | None = self
         while owner is not None and "name" not in owner.attributes:

@@ -4,7 +4,13 @@ import jax
 import numpy as np
 import pytest
 
-from hybridsim.contact.collision.box import box_distance, capsule_box, clip_to_face, nearest_to_box, sphere_box
+from hybridsim.contact.collision.box import (
+    box_distance,
+    capsule_box,
+    clip_to_face,
+    nearest_parameter_to_box,
+    sphere_box,
+)
 from hybridsim.model.geometry import Shape
 from support.contact_pairs import contacts, contacts_of_pair, is_present, min_gaps, placed_shape, random_placements
 from support.mujoco_pairs import references
@@ -62,7 +68,7 @@ def test_nearest_point_of_a_segment_against_samples():
     rng = np.random.default_rng(33)
     half, t = np.array([0.5, 0.3, 0.2]), np.linspace(-1.0, 1.0, 2001)
     middle, along = rng.normal(size=(500, 3)) * 0.6, rng.normal(size=(500, 3)) * 0.5
-    nearest, _ = jax.jit(jax.vmap(lambda m, a: nearest_to_box(m, a, half)))(middle, along)
+    nearest, _ = jax.jit(jax.vmap(lambda m, a: nearest_parameter_to_box(m, a, half)))(middle, along)
 
     def distance(t):
         p = middle[:, None] + t[..., None] * along[:, None]

@@ -6,7 +6,7 @@ import pytest
 
 from hybridsim.contact.collision.sphere_capsule import (
     capsule_capsule,
-    nearest_on_segments,
+    nearest_points_on_segments,
     sphere_capsule,
     sphere_sphere,
 )
@@ -81,7 +81,7 @@ def test_nearly_parallel_segments(angle):
     """Against brute force over samples; the error is at most that of blending with the parallel case."""
     p, u, q, v = (np.array(x, dtype=float) for x in ([0.02, 0.1, 0.05], [0, 0, 1], [0, 0, 0], [0, 0, 1]))
     v = np.array([0.3 * np.sin(angle), np.sin(angle) * np.sqrt(0.91), np.cos(angle)])
-    near = jax.jit(nearest_on_segments)(p, u, np.array(0.4), q, v, np.array(0.3))
+    near = jax.jit(nearest_points_on_segments)(p, u, np.array(0.4), q, v, np.array(0.3))
     s, t = np.linspace(-0.4, 0.4, 801), np.linspace(-0.3, 0.3, 601)
     offsets = (p + s[:, None] * u)[:, None] - (q + t[:, None] * v)[None]
     expected = np.sqrt((offsets**2).sum(axis=-1)).min()

@@ -86,7 +86,7 @@ def capsule_box(capsule: PlacedShape, box: PlacedShape) -> ContactPoints:
     """
     X = box.X_WG
     middle, along = X.inv_point(capsule.X_WG.p), capsule.size[1] * (X.R.T @ capsule.X_WG.R[:, 2])
-    nearest, kinks = nearest_to_box(middle, along, box.size)
+    nearest, kinks = nearest_parameter_to_box(middle, along, box.size)
     # no other parameters are tested: between its kinks the distance is linear, or convex near edges or inside the box,
     # where the nearest point stands for the minimum
     parameters = jnp.concatenate([kinks, nearest[None]])
@@ -136,7 +136,7 @@ MIDPOINT_SHIFT = 0.1
 the exact middle both faces that the segment crosses are equally near, and rounding would choose between them."""
 
 
-def nearest_to_box(middle: Vec3, along: Vec3, half: Vec3) -> tuple[Scalar, Float[AnyArray, "8"]]:
+def nearest_parameter_to_box(middle: Vec3, along: Vec3, half: Vec3) -> tuple[Scalar, Float[AnyArray, "8"]]:
     """Parameter in [-1, 1] of the point of a segment nearest to a box, and the kinks of the distance.
 
     Half the squared distance is convex along the segment, and its slope piecewise linear: between the two kinks where

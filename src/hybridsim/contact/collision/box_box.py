@@ -19,7 +19,7 @@ from jaxtyping import Bool, Float, Int
 from hybridsim.contact.collision.box import EDGE_TOLERANCE, LATERAL_WEIGHT, clip_to_face
 from hybridsim.contact.collision.contact_points import FAR, SQUARE_CORNERS, ContactPoints, PlacedShape, cycle_axes, pick
 from hybridsim.contact.collision.reduce_manifold import reduce_manifold
-from hybridsim.contact.collision.sphere_capsule import nearest_on_segments
+from hybridsim.contact.collision.sphere_capsule import nearest_points_on_segments
 from hybridsim.core.numerics import cross
 from hybridsim.core.types import AnyArray, Scalar, Vec3
 
@@ -176,7 +176,7 @@ def _edge_contact(first: _Box, second: _Box, best: Int[AnyArray, ""], axis: Vec3
             box.half[0],
         )
 
-    near = nearest_on_segments(
+    near = nearest_points_on_segments(
         *edge(first.with_first_axis(best // 3), -normal), *edge(second.with_first_axis(best % 3), normal)
     )
     # for separated boxes the nearest points of the edges need not lie along the axis, but the gap is measured along it

@@ -24,7 +24,7 @@ from hybridsim.contact.collision.contact_points import (
     pick,
 )
 from hybridsim.contact.collision.reduce_manifold import reduce_manifold
-from hybridsim.contact.collision.sphere_capsule import nearest_on_segments
+from hybridsim.contact.collision.sphere_capsule import nearest_points_on_segments
 from hybridsim.core.numerics import TINY_AREA_SQUARED, TINY_LENGTH_SQUARED, clamp, cross, direction_and_length
 from hybridsim.core.types import AnyArray, Scalar, Vec3
 from hybridsim.model.geometry import Faces
@@ -57,7 +57,7 @@ def hull_distance(hull: PlacedShape, p: Vec3) -> tuple[Scalar, Vec3, Vec3]:
     """Signed distance of a point from a hull, outward direction, and nearest surface point, in the hull's frame."""
     triangles, normals, has_area = _triangles(hull.data, hull.faces)
     face_distances = jnp.where(has_area, jnp.sum((p[None] - triangles[:, 0]) * normals, axis=1), -FAR)
-    nearest, is_above = jax.vmap(lambda t, ok: _nearest_on_triangle(p, t, ok))(triangles, has_area)
+    nearest, is_above = jax.vmap(lambda t, ok: _nearest_point_on_triangle(p, t, ok))(triangles, has_area)
     outer, inner = jnp.argmin(jnp.sum((p[None] - nearest) ** 2, axis=1)), jnp.argmax(face_distances)
     is_outside = pick(face_distances, inner) > 0.0
     # beside a triangle the direction is from its edge or vertex; above a triangle or inside the hull it is a normal
@@ -72,7 +72,7 @@ def hull_distance(hull: PlacedShape, p: Vec3) -> tuple[Scalar, Vec3, Vec3]:
     )
 
 
-def _nearest_on_triangle(
+def _nearest_point_on_triangle(
     p: Vec3, vertices: Float[AnyArray, "3 3"], has_area: Bool[AnyArray, ""]
 ) -> tuple[Vec3, Bool[AnyArray, ""]]:
     """Nearest point of a triangle, and whether `p` projects into its interior."""
@@ -83,13 +83,13 @@ def _nearest_on_triangle(
     s, t = (uw * vv - vw * uv) / scale, (vw * uu - uw * uv) / scale
     is_above = (s >= 0.0) & (t >= 0.0) & (s + t <= 1.0) & has_area
 
-    def nearest_on_edge(start: Vec3, end: Vec3) -> Vec3:
+    def nearest_point_on_edge(start: Vec3, end: Vec3) -> Vec3:
         along = end - start
         squared = along @ along
         has_length = squared > TINY_LENGTH_SQUARED
         return start + clamp((p - start) @ along / jnp.where(has_length, squared, 1.0), 0.0, 1.0) * along
 
-    edges = jnp.stack([nearest_on_edge(a, b), nearest_on_edge(b, c), nearest_on_edge(c, a)])
+    edges = jnp.stack([nearest_point_on_edge(a, b), nearest_point_on_edge(b, c), nearest_point_on_edge(c, a)])
     on_boundary = pick(edges, jnp.argmin(jnp.sum((p[None] - edges) ** 2, axis=1)))
     return jnp.where(is_above, a + s * u + t * v, on_boundary), is_above
 
@@ -265,7 +265,7 @@ def _edge_contact(hull: _Hull, size: Vec3, edges: np.ndarray) -> tuple[Scalar, C
         jnp.where(is_edge, 1.0, 0.0),
         jnp.where(is_edge, size, 0.0).sum(),
     )
-    near = nearest_on_segments(*on_hull, *on_box)
+    near = nearest_points_on_segments(*on_hull, *on_box)
     # for separated shapes the nearest points of the edges need not lie along the axis, but the gap is along it
     middle, half_gap = 0.5 * (near[0] + near[1]), -0.5 * gap * outward
     rows = (jnp.broadcast_to(x, (4, 3)) for x in (-outward, middle + half_gap, middle - half_gap))

@@ -1,7 +1,7 @@
-"""Polygonal and elliptic prisms against an upright cylinder, for planar pushing.
+"""Polygonal prisms and elliptic cylinders against an upright cylinder, for planar pushing.
 
-Only the outlines in the prism's plane matter, at any height. The prism is the first shape, the cylinder's axis is
-assumed parallel to the prism's, and the contact is at the middle of the common range of heights.
+Only the outlines in the base plane matter, at any height. The prism or elliptic cylinder is the first shape. The axis
+of the upright cylinder is assumed parallel to its axis; the contact is at the middle of the common range of heights.
 """
 
 import jax

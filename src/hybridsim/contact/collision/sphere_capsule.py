@@ -23,7 +23,7 @@ def sphere_capsule(sphere: PlacedShape, capsule: PlacedShape) -> ContactPoints:
 def capsule_capsule(a: PlacedShape, b: PlacedShape) -> ContactPoints:
     """Contact at one point; between parallel capsules, in the middle of the section where they overlap."""
     axis_a, axis_b = a.X_WG.R[:, 2], b.X_WG.R[:, 2]
-    near_a, near_b = nearest_on_segments(a.X_WG.p, axis_a, a.size[1], b.X_WG.p, axis_b, b.size[1])
+    near_a, near_b = nearest_points_on_segments(a.X_WG.p, axis_a, a.size[1], b.X_WG.p, axis_b, b.size[1])
     # for intersecting axes the normal is perpendicular to both
     fallback, _ = direction_and_length(cross(axis_a, axis_b), b.X_WG.R[:, 0])
     return sphere_contacts(near_a[None], a.size[0], near_b[None], b.size[0], fallback)
@@ -34,7 +34,7 @@ PARALLEL_BLEND = 1e-10
 threshold, or none, the nearest points of parallel segments would jump along them under a minute rotation."""
 
 
-def nearest_on_segments(p: Vec3, u: Vec3, half_p: Scalar, q: Vec3, v: Vec3, half_q: Scalar) -> tuple[Vec3, Vec3]:
+def nearest_points_on_segments(p: Vec3, u: Vec3, half_p: Scalar, q: Vec3, v: Vec3, half_q: Scalar) -> tuple[Vec3, Vec3]:
     """Nearest points of two segments.
 
     Args:

@@ -29,8 +29,8 @@ from hybridsim.model.topology import WORLD
 MAX_STIFFNESS_RATIO = 0.5
 """Largest squared natural frequency of a contact, relative to the squared step rate."""
 MIN_TRANSITION_RATIO = 0.6
-"""Smallest transition velocity, relative to the slip change by sliding friction within a step. A larger one means
-faster creep under tangential load."""
+"""Smallest transition velocity of a law of steepness 1, relative to the slip change by sliding friction within a step.
+A larger one means faster creep under tangential load."""
 
 PerContact = Float[AnyArray, " nc"]
 PerPair = Float[AnyArray, " npairs"]
@@ -69,7 +69,7 @@ class StabilityLimits(eqx.Module):
         return 1.0 / jnp.maximum(1.0, dt * self.normal.weighted_sum(damping, candidates))
 
     def min_transition_velocity(self, friction: PerContact, candidates: Candidates, dt: Scalar) -> PerContact:
-        """Smallest stable transition velocity [m/s] for sliding friction forces [N]."""
+        """Smallest stable transition velocity [m/s] of a law of steepness 1, for sliding friction forces [N]."""
         return MIN_TRANSITION_RATIO * dt * self.slip.weighted_sum(friction, candidates)
 
 

@@ -58,7 +58,7 @@ class Node:
 
     def problem(self, code: str, message: str, fix: str = "", severity: Severity = Severity.ERROR) -> Problem:
         """A problem at this element."""
-        named = self.element.nearest_named
+        named = self.element.nearest_named_element
         name = named.get("name") if named is not None else ""
         return Problem(message, fix, self.element.file, self.element.line, severity, code, name)
 

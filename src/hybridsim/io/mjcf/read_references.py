@@ -61,7 +61,7 @@ def reference_problems(root: Node) -> list[Problem]:
     Args:
         root: the main model with its includes; MuJoCo ignores undefined references of attached models.
     """
-    names = _ElementNames.of(root)
+    names = _ElementNames.from_root(root)
     nodes = [node for section in root.children if section.tag in _SECTIONS for node in section.walk()]
     return [*names.duplicates, *(problem for node in nodes for problem in _undefined_references(node, names))]
 
@@ -80,7 +80,7 @@ class _ElementNames:
     duplicates: list[Problem] = field(default_factory=list)
 
     @classmethod
-    def of(cls, root: Node) -> "_ElementNames":
+    def from_root(cls, root: Node) -> "_ElementNames":
         names = cls({"body": {"world"}, "default class": {"main"}})
         first: dict[tuple[str, str], Node] = {}
         for section in root.children:

@@ -121,7 +121,7 @@ def range_of(lower: float, upper: float) -> tuple[float, float] | None:
 def pose_attributes(X: Pose) -> dict[str, np.ndarray | None]:
     """Attributes of a pose; None for those of the identity."""
     rotated = not np.array_equal(X.R, np.eye(3))
-    return {"pos": none_if_zero(X.p), "quat": quaternion(X.R) if rotated else None}
+    return {"pos": nonzero_or_none(X.p), "quat": quaternion(X.R) if rotated else None}
 
 
 def quaternion(R) -> np.ndarray:
@@ -134,6 +134,6 @@ def is_identity(X: Pose) -> bool:
     return np.array_equal(X.R, np.eye(3)) and not np.any(X.p)
 
 
-def none_if_zero(vector) -> np.ndarray | None:
+def nonzero_or_none(vector) -> np.ndarray | None:
     """The vector; None if it is zero."""
     return np.asarray(vector) if np.any(vector) else None

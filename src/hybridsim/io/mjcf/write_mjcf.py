@@ -20,7 +20,7 @@ from hybridsim.io.mjcf.write_elements import (
     inertia_attributes,
     is_identity,
     mujoco_inertia,
-    none_if_zero,
+    nonzero_or_none,
     pose_attributes,
     quaternion,
     range_of,
@@ -178,7 +178,7 @@ class _MjcfWriter:
                 return
         else:
             attributes |= self._spring(joint)
-            attributes["pos"] = none_if_zero(X_JB.inv_point(joint.anchor))
+            attributes["pos"] = nonzero_or_none(X_JB.inv_point(joint.anchor))
         if joint.kind in ONE_DOF_JOINTS:
             attributes["axis"] = X_JB.R.T @ joint.axis
             attributes["range"] = range_of(joint.lower, joint.upper)

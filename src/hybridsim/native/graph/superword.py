@@ -24,7 +24,8 @@ SEED_OPS = {"div", "sqrt", "from_bits", "select"}
 LEVEL_OPS = {"abs", "bits", "div", "sqrt", "select", "lt", "le"}
 """First operations of expanded functions: each begins a new level, whatever the length of the chain before it."""
 INTERCHANGEABLE_OPS = {"add", "sub", "mul", "fma", "neg", "input", "extract"}
-"""Operations typical of the arguments of functions. They share a signature, so that functions of unlike sums match."""
+"""Operations typical of the arguments of functions.
+They share a signature, so that functions match whichever of these operations compute their arguments."""
 UNPACKABLE_OPS = {"const", "input", "extract", "pow", "atan2", "rem", "idiv", "irem", *FUNCTIONS}
 """Leaves, integer divisions and library calls, which stay scalar."""
 COMMUTATIVE = {"add", "mul", "fma", "iadd", "imul", "iand", "ior", "ixor", "and", "or", "xor", "eq", "ne"}

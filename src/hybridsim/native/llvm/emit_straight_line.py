@@ -121,7 +121,7 @@ class StraightLineBlock:
     def _type(self, kind: str, wide: bool, table=_SCALAR) -> str:
         return f"<{self.lanes} x {table[kind]}>" if wide and self.lanes > 1 else table[kind]
 
-    def _fresh(self) -> str:
+    def _new_name(self) -> str:
         self.count += 1
         return f"%{self.prefix}{self.count}"
 
@@ -145,7 +145,7 @@ class StraightLineBlock:
         if broadcast is None:
             type_ = _SCALAR[self.graph.kinds[node]]
             vector = f"<{self.lanes} x {type_}>"
-            first, broadcast = self._fresh(), self._fresh()
+            first, broadcast = self._new_name(), self._new_name()
             self.lines.append(f"  {first} = insertelement {vector} poison, {type_} {name}, i64 0")
             self.lines.append(
                 f"  {broadcast} = shufflevector {vector} {first}, {vector} poison, <{self.lanes} x i32> zeroinitializer"
@@ -176,7 +176,7 @@ class StraightLineBlock:
     def _address(self, slot: str, cell: int) -> str:
         if cell == 0:
             return f"%{slot}"
-        address = self._fresh()
+        address = self._new_name()
         self.lines.append(f"  {address} = getelementptr i64, ptr %{slot}, i64 {cell}")
         return address
 
@@ -188,10 +188,10 @@ class StraightLineBlock:
     def read(self, address: str, kind: str, wide: bool) -> str:
         """Load the value at an address."""
         cell = self._type(kind, wide, _CELL)
-        name = self._fresh()
+        name = self._new_name()
         self.lines.append(f"  {name} = load {cell}, ptr {address}, align {self._alignment(wide)}")
         if kind == BOOL:
-            is_true = self._fresh()
+            is_true = self._new_name()
             self.lines.append(f"  {is_true} = icmp ne {cell} {name}, {_zero(cell)}")
             return is_true
         return name
@@ -207,7 +207,7 @@ class StraightLineBlock:
         value = self.operand(node, wide)
         cell = self._type(kind, wide, _CELL)
         if kind == BOOL:
-            integer = self._fresh()
+            integer = self._new_name()
             self.lines.append(f"  {integer} = zext {self._type(kind, wide)} {value} to {cell}")
             value = integer
         self.lines.append(f"  store {cell} {value}, ptr {address}, align {self._alignment(wide)}")
@@ -255,12 +255,12 @@ class StraightLineBlock:
             code = self._saturating_conversion(wide, operands)
         elif op == "float32":
             float_type = type_.replace("double", "float")
-            truncated = self._fresh()
+            truncated = self._new_name()
             self.lines.append(f"  {truncated} = fptrunc {type_} {operands[0]} to {float_type}")
             code = f"fpext {float_type} {truncated} to {type_}"
         else:
             return self._library_call(op, wide, operands)
-        name = self._fresh()
+        name = self._new_name()
         self.lines.append(f"  {name} = {code}")
         return name
 
@@ -297,7 +297,7 @@ class StraightLineBlock:
         if all(node in graph.constants for node in row):
             return f"<{', '.join(f'{type_} {_literal(graph.constants[node])}' for node in row)}>"
         if self.packing.superword_of.get(first) == row and graph.kinds[first] == FLOAT:
-            address, name = self._address("scratch", self.cells[first]), self._fresh()  # spilled by an earlier block
+            address, name = self._address("scratch", self.cells[first]), self._new_name()  # spilled by an earlier block
             self.lines.append(f"  {name} = load {vector}, ptr {address}, align 8")
         elif all(node == first for node in row):
             self.lanes, text = count, self.operand(first, False)
@@ -306,7 +306,7 @@ class StraightLineBlock:
         else:
             name = "poison"
             for lane, node in enumerate(row):
-                inserted, text = self._fresh(), self.operand(node, False)
+                inserted, text = self._new_name(), self.operand(node, False)
                 self.lines.append(f"  {inserted} = insertelement {vector} {name}, {type_} {text}, i64 {lane}")
                 name = inserted
         self.vectors[row] = name
@@ -315,7 +315,7 @@ class StraightLineBlock:
     def _extract(self, node: int) -> str:
         """Extract one element of a vector."""
         type_, vector, lane = self.vector_elements[node]
-        name = self._fresh()
+        name = self._new_name()
         self.lines.append(f"  {name} = extractelement {type_} {vector}, i64 {lane}")
         self.names[node] = name
         return name
@@ -338,7 +338,7 @@ class StraightLineBlock:
 
     def _integer_division(self, op: str, type_: str, wide: bool, operands: list[str]) -> str:
         """Division without traps: for divisor 0 the quotient is -1 and the remainder the dividend, as in XLA."""
-        negated, is_zero, is_minus_one, special, divisor, result = (self._fresh() for _ in range(6))
+        negated, is_zero, is_minus_one, special, divisor, result = (self._new_name() for _ in range(6))
         bool_type = self._type(BOOL, wide)
         minus_one, one = (f"splat (i64 {v})" if wide and self.lanes > 1 else str(v) for v in (-1, 1))
         zero = _zero(type_)
@@ -351,7 +351,7 @@ class StraightLineBlock:
             f"  {negated} = sub {type_} {zero}, {operands[0]}",
         ]
         by_minus_one, by_zero = (negated, minus_one) if op == "idiv" else (zero, operands[0])
-        regular = self._fresh()
+        regular = self._new_name()
         self.lines.append(f"  {regular} = select {bool_type} {is_minus_one}, {type_} {by_minus_one}, {type_} {result}")
         return f"select {bool_type} {is_zero}, {type_} {by_zero}, {type_} {regular}"
 
@@ -362,7 +362,7 @@ class StraightLineBlock:
             raise UnsupportedOperationError(f"the operation {op!r} is not supported by the native back-end")
         self.declarations.add(f"declare double @{function}({', '.join(['double'] * len(operands))})")
         if not wide or self.lanes == 1:
-            name = self._fresh()
+            name = self._new_name()
             self.lines.append(f"  {name} = call double @{function}({', '.join(f'double {o}' for o in operands)})")
             return name
         vector = self._type(FLOAT, True)
@@ -370,10 +370,10 @@ class StraightLineBlock:
         for lane in range(self.lanes):
             arguments = []
             for o in operands:
-                scalar = self._fresh()
+                scalar = self._new_name()
                 self.lines.append(f"  {scalar} = extractelement {vector} {o}, i64 {lane}")
                 arguments.append(f"double {scalar}")
-            value, inserted = self._fresh(), self._fresh()
+            value, inserted = self._new_name(), self._new_name()
             self.lines.append(f"  {value} = call double @{function}({', '.join(arguments)})")
             self.lines.append(f"  {inserted} = insertelement {vector} {result}, double {value}, i64 {lane}")
             result = inserted

@@ -133,10 +133,10 @@ class FunctionBuilder:
         return names
 
     @contextmanager
-    def when(self, condition: str) -> Iterator[None]:
+    def if_then(self, condition: str) -> Iterator[None]:
         """Code that is executed only if an i1 is true."""
         self.count += 1
-        label = f"when{self.count}"
+        label = f"then{self.count}"
         self.lines += [f"  br i1 {condition}, label %{label}, label %{label}.end", f"{label}:"]
         yield
         self.lines += [f"  br label %{label}.end", f"{label}.end:"]

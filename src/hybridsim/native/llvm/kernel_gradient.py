@@ -129,7 +129,7 @@ class _GradientAccumulator:
         chunk, free = writer.field("chunk"), writer.sizes.free
         row = code.cell(writer.field("d_free"), code.mul(code.value(f"udiv i64 {writer.group}, {chunk}"), free))
         is_first = code.value(f"icmp eq i64 {code.value(f'urem i64 {writer.group}, {chunk}')}, 0")
-        with code.when(is_first):
+        with code.if_then(is_first):
             code.clear(row, free)
         mask = writer.area("mask", 1)
         for lane in range(group_size):
@@ -195,7 +195,7 @@ class _Sweep:
             k = code.sub(code.sub(self.segments, 1), reverse_index)
             first, length = self._bounds(k)
             # the states of the last segment are still in memory from the forward sweep
-            with code.when(code.value(f"icmp sgt i64 {reverse_index}, 0")):
+            with code.if_then(code.value(f"icmp sgt i64 {reverse_index}, 0")):
                 checkpoint = code.cell(self.checkpoints, code.mul(k, self.state_cells))
                 self._simulate(checkpoint, first, length, write_outputs=False)
             segment_sweep.segment(first, length)
@@ -327,7 +327,7 @@ class _TimeLanes:
         writer, code, cells = self.writer, self.writer.code, self.writer.sizes.s
         if not cells:
             return
-        with writer.if_requested("d_s"), code.loop(0, count) as lane:
+        with writer.skip_unless_requested("d_s"), code.loop(0, count) as lane:
             (target,) = writer.rows_at("d_s", code.add(first, lane), cells)
             with code.loop(0, cells) as k:
                 value = code.load_i64(code.cell(d_s, code.add(code.mul(k, self.lanes), lane)))

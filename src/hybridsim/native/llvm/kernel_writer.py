@@ -272,15 +272,15 @@ class KernelWriter:
     def write(self, source: str, name: str, cells: int, t: str | None = None) -> None:
         """Unpack lanes into rows of a result."""
         if cells:
-            with self.if_requested(name):
+            with self.skip_unless_requested(name):
                 rows = self.rows(name, stride=str(cells)) if t is None else self.rows_at(name, t, cells)
                 self.code.unpack(source, rows, cells)
 
-    def if_requested(self, name: str) -> AbstractContextManager[None]:
+    def skip_unless_requested(self, name: str) -> AbstractContextManager[None]:
         """Code that is skipped at run time if the caller omits a result."""
         if name not in OPTIONAL_RESULTS:
             return nullcontext()
-        return self.code.when(self.code.value(f"icmp ne ptr {self.field(name)}, null"))
+        return self.code.if_then(self.code.value(f"icmp ne ptr {self.field(name)}, null"))
 
     # one step
 

@@ -29,7 +29,7 @@ from hybridsim.core.messages import name_list
 from hybridsim.model.model import Model
 from hybridsim.networks.prune import input_addresses
 from hybridsim.project.build.fit import grafts_of
-from hybridsim.project.build.networks import scales_from_data, table_of
+from hybridsim.project.build.networks import data_dependent_keys, table_of
 from hybridsim.project.run_folder.write import write_file
 from hybridsim.project.schema.fit import BlueprintGraftEntry
 from hybridsim.project.schema.load import read_toml
@@ -73,7 +73,7 @@ def load_blueprint(path: str | Path, model: Simulator | Model, *, seed: int = 0)
     problems: list[Problem] = []
     grafts = grafts_of(content.graft, content.inputs, dict(sim.axis_names), seed, locator, problems)
     for index, entry in enumerate(content.graft):
-        for key in [] if content.weights else scales_from_data(entry.network):
+        for key in [] if content.weights else data_dependent_keys(entry.network):
             message = f'{locator.section(("graft", index))}: {key} = "data" needs recordings, which a blueprint lacks'
             problems.append(locator.problem(("graft", index, "network"), message, "specify values", "project.graft"))
     if problems:

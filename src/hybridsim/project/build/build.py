@@ -18,7 +18,7 @@ from hybridsim.project.build.blueprint_file import blueprint_files, load_bluepri
 from hybridsim.project.build.data import noise_of, recordings_of, split_recordings
 from hybridsim.project.build.fit import blueprint_of, sensors_of, space_of, stages_of
 from hybridsim.project.build.model import model_of, simulator_of, with_actuators
-from hybridsim.project.build.networks import scales_from_data
+from hybridsim.project.build.networks import data_dependent_keys
 from hybridsim.project.schema.load import Project, sort_problems
 from hybridsim.project.schema.project_error import ProjectError, translate_advice
 from hybridsim.sim.sensors import Sensors
@@ -85,7 +85,7 @@ def build(project: Project) -> BuiltProject:
 
 def _with_data_scales(project: Project, problem: FitProblem) -> FitProblem:
     """Fit problem whose network scales are taken from the recordings where the project says so."""
-    from_data = [scales_from_data(entry.network) for entry in project.content.graft]
+    from_data = [data_dependent_keys(entry.network) for entry in project.content.graft]
     inputs = [k for k, keys in enumerate(from_data) if "input_scale" in keys]
     outputs = [k for k, keys in enumerate(from_data) if "output_scale" in keys]
     return scale_to_data(problem, inputs=inputs, outputs=outputs) if inputs or outputs else problem

@@ -50,11 +50,11 @@ def network(table: tables.NetworkTable, inputs: int, outputs: int, seed: int) ->
     settings = {name: getattr(table, name) for name in type(table).model_fields if name != "kind"}
     if settings.get("seed", 0) is None:
         settings["seed"] = seed
-    settings |= dict.fromkeys(scales_from_data(table), 1.0)
+    settings |= dict.fromkeys(data_dependent_keys(table), 1.0)
     return KINDS[type(table)](**sizes, **settings)
 
 
-def scales_from_data(table: tables.NetworkTable) -> list[str]:
+def data_dependent_keys(table: tables.NetworkTable) -> list[str]:
     """Keys of a table whose values are to be determined from recordings."""
     return [name for name in ("input_scale", "output_scale") if getattr(table, name, None) == "data"]
 

@@ -193,12 +193,12 @@ def _problem(key_path: KeyPath, error: ErrorDetails, locator: SourceLocator) -> 
     if kind == "missing":
         message = f"{locator.section(key_path[:-1])} has no {key_path[-1]!r}"
         if len(key_path) == 1:
-            message = f"there is no section {_in_brackets(str(key_path[0]))}"
+            message = f"there is no section {_section_header(str(key_path[0]))}"
         return locator.problem(key_path, message, f"add it: {entry.description}", "project.missing")
     if len(key_path) == 1 or (len(key_path) == 2 and isinstance(key_path[1], int)):
         value = value_at(locator.parsed, key_path)
         written = "a single table" if isinstance(value, dict) else format_value(value)
-        fix = f"write {_in_brackets(str(key_path[0]))} and its keys below"
+        fix = f"write {_section_header(str(key_path[0]))} and its keys below"
         return locator.problem(key_path, f"section {key_path[0]!r} is written as {written}", fix, "project.value")
     return _wrong_value(key_path, _requirement(error) or error["msg"], locator)
 
@@ -209,11 +209,11 @@ def _unknown_key(key_path: KeyPath, entry: _SchemaEntry, locator: SourceLocator)
         renamed = RENAMED_KEYS.get(key)
         fix = f"it is now called {renamed!r}" if renamed in valid else name_hint(key, valid)
         return locator.problem(key_path, f"{locator.section(key_path[:-1])} has no key {key!r}", fix, "project.key")
-    fix = spelling_suggestion(key, valid) or f"sections are {', '.join(map(_in_brackets, valid))}"
+    fix = spelling_suggestion(key, valid) or f"sections are {', '.join(map(_section_header, valid))}"
     return locator.problem(key_path, f"there is no section {key!r}", fix, "project.key")
 
 
-def _in_brackets(section: str) -> str:
+def _section_header(section: str) -> str:
     return f"[[{section}]]" if section in LIST_SECTIONS else f"[{section}]"
 
 

@@ -11,13 +11,13 @@ from hybridsim.project.schema.solvers import LevenbergMarquardtTable, SolverTabl
 from hybridsim.project.schema.strict_table import NonemptyText, Nonnegative, Positive, StrictTable, key_error
 
 
-def _not_nan(value: float) -> float:
+def _reject_nan(value: float) -> float:
     if math.isnan(value):
         raise key_error("", "must not be nan", "write inf or -inf where there is no bound", "project.value")
     return value
 
 
-Bound = Annotated[float, Field(allow_inf_nan=True), AfterValidator(_not_nan)]
+Bound = Annotated[float, Field(allow_inf_nan=True), AfterValidator(_reject_nan)]
 """Infinite where there is no bound."""
 
 

@@ -31,7 +31,7 @@ class Matches:
     """Columns of quantities for which there is a better match."""
     unrecognized: tuple[str, ...]
 
-    def of_kinds(self, *kinds: ColumnKind) -> list[Match]:
+    def select_kinds(self, *kinds: ColumnKind) -> list[Match]:
         """Best matches of given kinds."""
         return [match for match in self.best if match.kind in kinds]
 

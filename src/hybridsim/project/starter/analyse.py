@@ -64,7 +64,7 @@ class StarterProject:
         return [joint for joint in one_dof_joints(self.model) if joint in targets]
 
 
-def analyze_recordings(
+def analyse_recordings(
     model: Model,
     model_name: str,
     files: Sequence[Path],
@@ -185,7 +185,7 @@ def _channels(
     channels: list[MatchedColumn] = []
     notes = []
     position_units: dict[str, str] = {}
-    for match in matches.of_kinds(ColumnKind.POSITION, ColumnKind.VELOCITY):
+    for match in matches.select_kinds(ColumnKind.POSITION, ColumnKind.VELOCITY):
         runs, name = _runs(tables, match.column.name), match.target
         if _is_constant(runs):
             notes.append(f"{match.column.name!r} is constant and not used")
@@ -218,7 +218,7 @@ def _commands(matches: Matches, tables: Sequence[Table], model: Model) -> tuple[
     commands: dict[str, MatchedColumn] = {}
     notes = []
     actuators = {model.topology.joint_names[joint]: k for k, joint in enumerate(model.actuator.joints)}
-    for match in matches.of_kinds(ColumnKind.TORQUE, ColumnKind.COMMAND):
+    for match in matches.select_kinds(ColumnKind.TORQUE, ColumnKind.COMMAND):
         column, joint = match.column.name, match.target
         actuator = actuators.get(joint)
         is_torque = match.kind is ColumnKind.TORQUE
