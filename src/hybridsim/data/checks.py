@@ -108,7 +108,8 @@ def sampling_problems(
     if (np.abs(intervals - median) > UNEVEN_DEVIATION * median).mean() > UNEVEN_FRACTION:
         low, high = np.quantile(intervals, [0.05, 0.95])
         message = (
-            f"time {column!r} is sampled unevenly: 90 % of the sample intervals are between {low:.3g} and {high:.3g} s"
+            f"the stamps of time {column!r} are unevenly spaced: 90 % of the intervals are between {low:.3g} and "
+            f"{high:.3g} s"
         )
         problems.append(_problem(table, column, message, "", "data.uneven", severity=Severity.NOTE))
     return problems

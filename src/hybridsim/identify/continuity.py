@@ -1,8 +1,9 @@
 """Continuity constraints between consecutive windows (multiple shooting).
 
 A defect is the final state of a window minus the initial state of the next one, in the tangent space; its residual is
-weighted by the reciprocal of a standard deviation. If that is small, the windows of a run form one long trajectory; if
-it is large, a fit converges from poor initial values, from which a long trajectory would diverge from the data.
+weighted by the reciprocal of a standard deviation. If the standard deviation is small, the windows of a run form one
+long trajectory; if it is large, a fit converges from poor initial values, from which a long trajectory would diverge
+from the data.
 """
 
 from typing import NamedTuple

@@ -74,7 +74,7 @@ class Identifiability:
         """Warnings for users, most important first."""
         messages = [
             f"{name} is unidentifiable from this data: its effect on the samples is zero, or cannot be distinguished "
-            "from that of the initial states; fix it"
+            "from that of the initial states; keep it fixed"
             for name in self.unidentifiable
         ]
         for combination in self.confounded:

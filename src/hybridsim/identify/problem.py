@@ -33,7 +33,8 @@ class Stage:
     window: float | None = None
     """Window length [s]; whole runs by default."""
     stride: float | None = None
-    """Time between the beginnings of consecutive windows [s]; by default their length minus the burn-in."""
+    """Time between the beginnings of consecutive windows [s]; by default their length minus the burn-in or
+    the longest lag of network inputs, whichever is longer."""
     burn_in: float = 0.0
     """Time at the beginning of a window that is simulated but not compared [s], for the internal states of actuators to
     converge: the delay, or about five time constants of a lag."""

@@ -5,9 +5,10 @@ Contacts obey 0 ≤ x_n ⊥ w_n ≥ 0 and friction opposes slip within |x_t| ≤
 w = 0 between the bounds. Row by row, each impulse is set so that its own w vanishes, then projected onto its feasible
 set, for a fixed number of sweeps over all rows.
 
-A is never formed. The combined effect of all impulses is one vector of size nv, z = kᵀ x, which every row update reads
-and writes: the cost of an update grows with the degrees of freedom, not with the contacts. No update uses the index of
-its row, so a sweep is a single loop in XLA, and also in native code if it is long.
+The sweeps never form A; only the implicit derivative does. The combined effect of all impulses is one vector of size
+nv, z = kᵀ x, which every row update reads and writes: the cost of an update grows with the degrees of freedom, not
+with the contacts. No update uses the index of its row, so a sweep is a single loop in XLA, and also in native code if
+it is long.
 """
 
 from functools import partial
@@ -54,7 +55,7 @@ class ContactProblem(eqx.Module):
 
     @property
     def A(self) -> Float[AnyArray, "n n"]:
-        """Delassus matrix: velocity of each row due to a unit impulse of each row [1/kg or 1/(kg·m²)]."""
+        """Regularized Delassus matrix J M⁻¹ Jᵀ + diag(cfm) [1/kg or 1/(kg·m²)]."""
         upper = np.triu(np.ones((self.u.shape[0], self.u.shape[0]), dtype=bool))
         A = self.u @ self.k.T
         return jnp.where(upper, A, A.T) + jnp.diag(self.cfm)  # native code does not compute the lower triangle

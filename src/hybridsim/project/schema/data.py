@@ -113,7 +113,7 @@ class ChannelEntry(_ColumnEntry):
         if self.gain == 0.0:
             raise key_error("gain", "must not be zero", "choose another value", "project.value")
         if self.velocity_of and self.noise == ESTIMATE:
-            message = "of an estimated velocity cannot be estimated: its samples are correlated"
+            message = "cannot be estimated for a channel with velocity_of: its errors are correlated"
             raise key_error("noise", message, "specify a value, such as noise = 0.1")
         if self.velocity_of:
             wrong = {"unit", "scale", "offset", "time", "group", "file", "unwrap"} & self.model_fields_set

@@ -113,7 +113,8 @@ class StageEntry(StrictTable):
     window: Nonnegative | None = None
     """Length of a window [s], 0 for single steps; by default whole runs."""
     stride: Positive | None = None
-    """Time between the beginnings of consecutive windows [s]; the window length by default."""
+    """Time between the beginnings of consecutive windows [s]; by default the window length minus the
+    longest lag of network inputs."""
     initial_states: Literal["free", "prior", "measured"] = "free"
     """Initial states of windows: free, free with a prior at the measured state, or fixed at the measured state."""
     initial_state_std: tuple[Positive, Positive] = (1e-3, 1e-2)
