@@ -191,9 +191,9 @@ def test_a_mesh_needs_a_hull():
 @pytest.mark.parametrize(
     ("shape", "other", "what"),
     [
-        ("points", "plane", "points without points"),
-        ("polygon", "cylinder", "polygon without an outline"),
-        ("sphere", "heightfield", "heightfield without heights"),
+        ("points", "plane", "of type points has no points"),
+        ("polygon", "cylinder", "of type polygon has no outline"),
+        ("sphere", "heightfield", "of type heightfield has no heights"),
     ],
 )
 def test_shapes_need_their_data(shape, other, what):

@@ -104,7 +104,7 @@ def test_an_unchanged_surface_does_not_change_the_file(tmp_path):
 def test_negative_friction_is_rejected(tmp_path):
     path = urdf(tmp_path, "")
     with pytest.raises(
-        ModelError, match=r"<lateral_friction> of collision 'ball' is -0\.6\n    fix: it must be non-negative"
+        ModelError, match=r"<lateral_friction> of collision 'ball' is -0\.6\n    fix: it must be nonnegative"
     ):
         export(path, with_surface(load(path), 0, friction=-0.6), tmp_path / "out.urdf")
 

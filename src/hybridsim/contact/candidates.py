@@ -201,7 +201,7 @@ def _candidate_pair(geometry: Geometry, i: int, j: int) -> Pair | None:
 
 _REQUIRED_DATA = {
     Shape.POINTS: "points",
-    Shape.POLYGON: "an outline",
+    Shape.POLYGON: "outline",
     Shape.HEIGHTFIELD: "heights",
 }
 
@@ -215,7 +215,8 @@ def _require_data(info: GeomInfo, *, other: GeomInfo) -> None:
     if info.shape is Shape.MESH and not info.faces and other.shape in (Shape.SPHERE, Shape.BOX):
         raise ValueError(f"the hull of shape {info.name!r} has no faces, but contact with {other.name!r} requires them")
     if info.shape in _REQUIRED_DATA and info.data_index < 0:
-        raise ValueError(f"shape {info.name!r} is a {info.shape} without {_REQUIRED_DATA[info.shape]}: specify `data`")
+        data = _REQUIRED_DATA[info.shape]
+        raise ValueError(f"shape {info.name!r} of type {info.shape} has no {data}: specify `data`")
 
 
 def _group_by_kind(pairs: Iterable[Pair], infos: tuple[GeomInfo, ...]) -> list[Pair]:

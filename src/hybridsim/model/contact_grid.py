@@ -33,7 +33,7 @@ def contact_grid(
     """
     kind, values = Shape(shape), np.asarray(outline, dtype=float)
     if kind not in (Shape.POLYGON, Shape.BOX, Shape.ELLIPSE):
-        raise ValueError(f"the outline of a contact grid must be a polygon, box or ellipse, not a {kind}")
+        raise ValueError(f"the outline of a contact grid must be a polygon, box or ellipse, not {kind!s}")
     if not (np.isfinite(spacing) and spacing > 0.0):
         raise ValueError(f"the grid spacing must be a positive length, not {spacing}")
     if not np.isfinite(values).all():
@@ -50,7 +50,7 @@ def contact_grid(
     else:
         if values.shape != (2,) or (values < 0.0).any():
             lengths = "semi-axes" if kind is Shape.ELLIPSE else "half extents"
-            raise ValueError(f"a {kind} needs two non-negative {lengths}, not {values.tolist()}")
+            raise ValueError(f"an outline of type {str(kind)!r} needs two nonnegative {lengths}, not {values.tolist()}")
         low, high = -values, values
     grid = _grid(low, high, spacing)
     if kind is Shape.POLYGON:

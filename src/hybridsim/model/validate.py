@@ -189,7 +189,7 @@ def _joint_problems(body: BodySpec) -> Iterator[Problem]:
                 joint.source,
                 f"{field}.invalid",
                 f"{field.replace('_', ' ')} of joint {joint.name!r} is {value:g}",
-                "it must be non-negative" if field == "effort_limit" else "it must be finite and non-negative",
+                "it must be nonnegative" if field == "effort_limit" else "it must be finite and nonnegative",
             )
     for field in ("lower", "upper"):
         if np.isnan(getattr(joint, field)):
@@ -250,7 +250,7 @@ def _geom_problems(spec: ModelSpec) -> Iterator[Problem]:
                 geom.source,
                 "geom.size",
                 f"size of shape {geom.name!r} is {_format_values(geom.size)}",
-                "sizes must be finite and non-negative",
+                "sizes must be finite and nonnegative",
             )
 
 

@@ -64,7 +64,7 @@ def _joint_setting_problems(joint: JointSpec) -> Iterator[Problem]:
     for field in ("limit_stiffness", "limit_damping"):
         value = getattr(joint, field)
         if value is not None and not (np.isfinite(value) and value >= 0.0):
-            fix = "it must be finite and non-negative"
+            fix = "it must be finite and nonnegative"
             yield problem(f"{field}.invalid", f"has {field.replace('_', ' ')} {value:g}", fix)
 
 
@@ -82,12 +82,12 @@ def _surface_problems(spec: ModelSpec) -> Iterator[Problem]:
                     geom.source,
                     "geom.surface",
                     f"{field.replace('_', ' ')} of shape {geom.name!r} is {value:g}",
-                    "it must be finite and non-negative" if upper > 1.0 else "it must be between 0 and 1",
+                    "it must be finite and nonnegative" if upper > 1.0 else "it must be between 0 and 1",
                 )
         for field, is_valid in (("stiffness", geom.stiffness > 0.0), ("damping", geom.damping >= 0.0)):
             if not is_valid:
                 message = f"{field} of shape {geom.name!r} is {getattr(geom, field):g}"
-                fix = "it must be positive" if field == "stiffness" else "it must be non-negative"
+                fix = "it must be positive" if field == "stiffness" else "it must be nonnegative"
                 yield problem_at(geom.source, "geom.surface", message, fix)
 
 
@@ -101,7 +101,7 @@ def _pair_friction_problems(spec: ModelSpec) -> Iterator[Problem]:
         if pair[::-1] in spec.pair_friction:
             yield Problem(f"{where} is specified twice, in both orders", "remove one of the two", code="geom.pair")
         if not (np.isfinite(friction) and friction >= 0.0):
-            yield Problem(f"{where} is {friction:g}", "it must be finite and non-negative", code="geom.surface")
+            yield Problem(f"{where} is {friction:g}", "it must be finite and nonnegative", code="geom.surface")
 
 
 def _home_problems(spec: ModelSpec) -> Iterator[Problem]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from hybridsim.core.errors import ParameterError
-from hybridsim.core.messages import name_hint
+from hybridsim.core.messages import name_hint, pluralize
 from hybridsim.params.catalogue import BY_NAME, INERTIAL, ROTATION_VECTOR, ParameterForm, ParameterKind
 from hybridsim.params.inertial_parameters import scalar_inertial_parameters
 from hybridsim.params.leaves import LeafEntry, leaf_at, parse_path
@@ -197,7 +197,8 @@ def _matching_entries(patterns: str, array: PluginArray, address: str, setup: Se
     shape = "×".join(map(str, array.shape))
     if len(index_patterns) != len(array.shape):
         description = f"an array of shape {shape}" if array.shape else "a scalar"
-        raise ParameterError(f"{address!r}: {array.name} is {description} and takes {len(array.shape)} indices")
+        count = pluralize(len(array.shape), "index", "indices")
+        raise ParameterError(f"{address!r}: {array.name} is {description} and takes {count}")
     indices = np.ndindex(array.shape)
     selected = [k for k, index in enumerate(indices) if all(map(fnmatchcase, map(str, index), index_patterns))]
     if not selected:

@@ -79,7 +79,7 @@ class Simulator(eqx.Module):
             raise ValueError(f"unknown integrator {integrator!r}; choose one of {', '.join(INTEGRATORS)}")
         for argument, kind in ((model, Model), (blueprint, Blueprint), (actuation, Actuation)):
             if argument is not None and not isinstance(argument, kind):
-                raise TypeError(f"Simulator needs a {kind.__name__}, not {type(argument).__name__}")
+                raise TypeError(f"Simulator needs an instance of {kind.__name__}, not {type(argument).__name__}")
         self.model = model
         self.blueprint = blueprint or Blueprint()
         self.actuation = actuation or Actuation()

@@ -144,7 +144,7 @@ def _check_rows(graft: BoundGraft) -> None:
         overlaps = _joint_axis(selection.quantity.axis) is axis and set(selection.row_names) & set(row_names)
         if len(selection.rows) > 1 and selection.row_names != row_names and overlaps:
             raise TapError(
-                f"input {selection.address!r} of a per-element network has other rows than its outputs, which are "
+                f"the rows of input {selection.address!r} of a per-element network differ from those of its outputs, "
                 f"{name_list(row_names)}; select these, in this order, so that every call reads its own row, or "
                 "list single rows as separate inputs that all calls read"
             )

@@ -30,7 +30,7 @@ MESHES = {
     ),
     "negative size": UrdfCase(
         [('<link name="base"/>', add_collision_mesh("")[1].replace('<mesh filename=""/>', '<box size="1 -1 1"/>'))],
-        [("geom.size", 2, "sizes must be finite and non-negative")],
+        [("geom.size", 2, "sizes must be finite and nonnegative")],
     ),
 }
 

@@ -80,7 +80,7 @@ def test_incomplete_spring_parameters_give_a_warning(tmp_path, text, part):
 def test_negative_values_are_errors(tmp_path, tag, code):
     path = write(tmp_path, apply_changes(base_change(f'<{tag} value="-1"/>')))
     _, problems = read_urdf(path)
-    check_problems(problems, [(f"contact.{code}", LINE, "is -1\nit must be non-negative")], path)
+    check_problems(problems, [(f"contact.{code}", LINE, "is -1\nit must be nonnegative")], path)
     assert problems[0].severity is Severity.ERROR
 
 

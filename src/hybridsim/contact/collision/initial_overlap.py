@@ -91,7 +91,7 @@ def home_poses(model: Model) -> list[Pose]:
 
 
 def _joint_transform(model: Model, i: int, kind: ElementaryJointType, q: np.ndarray) -> Pose:
-    """Pose of a body in its joint's placement frame."""
+    """Joint transform X_JB: pose of a body in its joint frame."""
     from scipy.spatial.transform import Rotation  # slow to import
 
     axis, anchor = np.asarray(model.joint.axis)[i], np.asarray(model.joint.anchor)[i]

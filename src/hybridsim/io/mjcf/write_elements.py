@@ -125,7 +125,7 @@ def pose_attributes(X: Pose) -> dict[str, np.ndarray | None]:
 
 
 def quaternion(R) -> np.ndarray:
-    """Unit quaternion of a rotation matrix, w first and non-negative."""
+    """Unit quaternion of a rotation matrix, w first and nonnegative."""
     return Rotation.from_matrix(np.asarray(R)).as_quat(canonical=True, scalar_first=True)
 
 

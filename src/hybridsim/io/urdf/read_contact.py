@@ -79,5 +79,5 @@ def _value(reader: Reader, element: Element | None) -> float | None:
     value = reader.number(element, "value")
     if value < 0.0:
         message = f"{element.title} is {value:g}"
-        reader.report(element, _CODES[element.tag], message, "it must be non-negative")
+        reader.report(element, _CODES[element.tag], message, "it must be nonnegative")
     return value if len(reader.problems) == before else None

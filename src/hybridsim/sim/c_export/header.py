@@ -93,7 +93,7 @@ extern const double {prefix}_home[{macro}_NX];
 {c.step.prototype}
 
 /* Vector-Jacobian product: for the gradient ct_x_next of a scalar, such as a cost, with respect to x_next, writes its
- * gradients with respect to the first {macro}_ND of params, x and u. */
+ * gradients with respect to x, u and the first {macro}_ND of params. */
 {c.vjp.prototype}
 
 #ifdef __cplusplus
