@@ -8,9 +8,9 @@ import numpy as np
 from jaxtyping import Float
 
 from hybridsim.contact.candidates import Candidates
-from hybridsim.contact.contact_state import ContactState, MechanismState
-from hybridsim.core.types import AnyArray, Qdd, Scalar, Tau
-from hybridsim.dynamics.aba import articulated_body_algorithm
+from hybridsim.contact.contact_state import ContactState
+from hybridsim.core.types import AnyArray, Q, Qd, Qdd, Scalar
+from hybridsim.dynamics.equations_of_motion import EquationsOfMotion
 from hybridsim.model.model import Model
 from hybridsim.spatial.transform import Pose
 from hybridsim.taps.taps import Taps
@@ -44,12 +44,17 @@ class AbstractContact(eqx.Module):
         del contacts, X_WB, dt, taps
         return np.zeros((model.nb, 6))
 
-    def accelerations(
+    @property
+    def has_constraints(self) -> bool:
+        """Whether impulses act within a step; if not, accelerations are those of the articulated-body algorithm."""
+        return False
+
+    def solve_constraints(
         self,
-        model: Model,
-        mechanism_state: MechanismState,
-        bias: Float[AnyArray, "nb 6"],
-        tau: Tau,
+        equations: EquationsOfMotion,
+        q: Q,
+        qd: Qd,
+        contacts: ContactState,
         aux: Any,
         dt: Scalar,
         taps: Taps,
@@ -57,16 +62,15 @@ class AbstractContact(eqx.Module):
         """Mean joint accelerations over a step [rad/s² or m/s²], including impulses, and the next internal state.
 
         Args:
-            model: the mechanism.
-            mechanism_state: state of the mechanism at the beginning of the step.
-            bias: bias wrenches of the bodies minus external wrenches [N·m, N].
-            tau: joint torques or forces [N·m or N].
+            equations: equations of motion without impulses.
+            q: coordinates at the beginning of the step.
+            qd: velocities at the beginning of the step.
+            contacts: contacts at the beginning of the step.
             aux: internal state after the previous step.
             dt: time step [s].
             taps: taps of the step.
         """
-        del dt, taps
-        return articulated_body_algorithm(model, mechanism_state.kin, mechanism_state.inertia, bias, tau), aux
+        raise NotImplementedError(f"{type(self).__name__} has no constraints")
 
 
 class NoContact(AbstractContact):

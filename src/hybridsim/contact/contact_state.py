@@ -15,14 +15,13 @@ from hybridsim.contact.collision.contact_points import FAR, tangents
 from hybridsim.contact.collision.detect import detect
 from hybridsim.core.numerics import cross
 from hybridsim.core.rows import take
-from hybridsim.core.types import AnyArray, Mat3, Q, Qd, Vec3
+from hybridsim.core.types import AnyArray, Mat3, Vec3
 from hybridsim.dynamics.jacobian import world_subspace
 from hybridsim.dynamics.kinematics import Kinematics
 from hybridsim.dynamics.tree import ancestor_mask
 from hybridsim.model.coordinates import coupling_matrix
 from hybridsim.model.geometry import Geometry, GeomInfo, Shape
 from hybridsim.model.model import Model
-from hybridsim.spatial.inertia import RigidInertia
 from hybridsim.spatial.transform import Pose
 from hybridsim.taps.taps import Taps
 
@@ -38,16 +37,6 @@ class ContactState(eqx.Module):
     """Point of application of forces: midpoint of the nearest points of the two shapes, in the world [m]."""
     velocity: Float[AnyArray, "nc 3"]
     """Velocity of the first body's point relative to the second's, in the contact's frame [m/s]."""
-
-
-class MechanismState(eqx.Module):
-    """Coordinates, velocities, kinematics, inertia and contacts at the beginning of a step, as changed by grafts."""
-
-    q: Q
-    qd: Qd
-    kin: Kinematics
-    inertia: RigidInertia
-    contacts: ContactState
 
 
 def contact_state(

@@ -9,9 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from hybridsim.contact.contact_state import MechanismState, contact_state
+from hybridsim.contact.contact_state import contact_state
 from hybridsim.core.types import AnyArray, Command, Q, Qd, Qdd
+from hybridsim.dynamics.aba import articulated_body_algorithm
 from hybridsim.dynamics.crba import reduced_mass_matrix
+from hybridsim.dynamics.equations_of_motion import EquationsOfMotion
 from hybridsim.dynamics.inertias import bias_wrenches, body_inertias
 from hybridsim.dynamics.kinematics import kinematics
 from hybridsim.dynamics.passive import passive_torques
@@ -65,9 +67,13 @@ def forward(sim: Simulator, state: State, inputs: Inputs, taps: Taps) -> Evaluat
         taps("joint.mass_matrix", reduced_mass_matrix(model, kin, inertia))
     F_ext = F_ext + sim.contact.wrenches(model, contacts, X_WB, sim.dt, taps)
 
-    mechanism_state = MechanismState(q, qd, kin, inertia, contacts)
+    # joint accelerations, with impulses if the contact model has constraints
     contact_aux = state.aux.get("contact")
-    qdd, contact_aux = sim.contact.accelerations(model, mechanism_state, bias - F_ext, tau, contact_aux, sim.dt, taps)
+    if sim.contact.has_constraints:
+        equations = EquationsOfMotion(model, kin, inertia, bias - F_ext, tau)
+        qdd, contact_aux = sim.contact.solve_constraints(equations, q, qd, contacts, contact_aux, sim.dt, taps)
+    else:
+        qdd = articulated_body_algorithm(model, kin, inertia, bias - F_ext, tau)
     return Evaluation(taps("joint.qdd", qdd), q, qd, u, contact_aux)
 
 

@@ -48,7 +48,7 @@ def guarded_step(sim: Simulator, carry: RolloutCarry, inputs: Inputs) -> tuple[R
     state, ok = carry.state, carry.ok
     sim.check_aux(state)
     # after divergence the step is evaluated at the home state, so that the gradient stays finite
-    safe = jax.tree.map(lambda x, home: jnp.where(ok, x, home), state, sim.initial_state())
+    safe = jax.tree.map(lambda x, home: jnp.where(ok, x, home), state, sim.home_state())
     new = next_state(sim, safe, inputs)
     diverged = _diverged_dofs(sim, new)
     still_ok = ok & ~diverged.any()

@@ -13,7 +13,7 @@ from hybridsim.contact.compliant.compliant_contact import CompliantContact
 from hybridsim.contact.contact import AbstractContact, NoContact
 from hybridsim.contact.impulse.impulse_contact import ImpulseContact
 from hybridsim.contact.pair_defaults import with_pair_defaults
-from hybridsim.core.types import ArrayLike, Scalar, as_floats
+from hybridsim.core.types import ArrayLike, Q, Qd, Scalar, as_floats
 from hybridsim.core.warnings import warn_user
 from hybridsim.dynamics.actuation import Actuation
 from hybridsim.model.joints import ElementaryJointType
@@ -117,12 +117,21 @@ class Simulator(eqx.Module):
             )
         if not isinstance(q_initial, Tracer):
             q_initial = _normalize_quaternions(model, q_initial)
-        aux: dict[str, Any] = {"actuation": self.actuation.initial_state(model, q_initial, qd_initial)}
+        return self._state(q_initial, qd_initial, as_floats(t))
+
+    def home_state(self) -> State:
+        """The home configuration at rest, without the checks and warnings of `initial_state`, for use in every step."""
+        model = self.model
+        return self._state(as_floats(model.home), as_floats(np.zeros(model.nv)), as_floats(0.0))
+
+    def _state(self, q: Q, qd: Qd, t: Scalar) -> State:
+        """State with the initial internal states."""
+        aux: dict[str, Any] = {"actuation": self.actuation.initial_state(self.model, q, qd)}
         if (contact_aux := self.contact.initial_state()) is not None:
             aux["contact"] = contact_aux
         if self._reads_history:
             aux["history"] = initial_history(self.bound_blueprint())
-        return State(q_initial, qd_initial, as_floats(t), aux)
+        return State(q, qd, t, aux)
 
     def check_aux(self, state: State) -> None:
         """Raise if the keys of `state.aux` do not match this simulator, as for a state of another simulator."""

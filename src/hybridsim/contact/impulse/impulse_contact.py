@@ -25,13 +25,12 @@ from jaxtyping import Float
 from hybridsim.contact.apparent_mass import apparent_inverse_masses
 from hybridsim.contact.candidates import Candidates, find_candidates
 from hybridsim.contact.contact import NO_CANDIDATES, AbstractContact
-from hybridsim.contact.contact_state import MechanismState, contact_jacobian
+from hybridsim.contact.contact_state import ContactState, contact_jacobian
 from hybridsim.contact.impulse.gauss_seidel import CONES
 from hybridsim.contact.impulse.joint_constraints import JointConstraints, joint_constraint_rows, joint_constraints
 from hybridsim.contact.impulse.solve import (
     GRADIENTS,
     ConstraintRows,
-    UnconstrainedDynamics,
     solve_contacts,
     velocity_change,
 )
@@ -40,7 +39,9 @@ from hybridsim.contact.pair_parameters import PairParameters, candidate_friction
 from hybridsim.contact.precontact_gradient import with_precontact_gradient
 from hybridsim.contact.tapped_forces import tap_impulses
 from hybridsim.core.numerics import TINY_COMPLIANCE
-from hybridsim.core.types import AnyArray, Scalar
+from hybridsim.core.types import AnyArray, Q, Qd, Scalar
+from hybridsim.dynamics.equations_of_motion import EquationsOfMotion
+from hybridsim.dynamics.kinematics import Kinematics
 from hybridsim.model.coordinates import classical_acceleration
 from hybridsim.model.geometry import DEFAULT_RECOVERY_TIME, DEFAULT_SOFTNESS
 from hybridsim.model.model import Model
@@ -148,22 +149,23 @@ class ImpulseContact(AbstractContact):
         """Internal state at the beginning of a simulation: no impulses."""
         return ImpulseState(np.zeros(3 * self.candidates.nc + self.joints.count), np.zeros(self.candidates.nc))
 
-    def accelerations(self, model, mechanism_state, bias, tau, aux, dt, taps):
-        nc, contacts = self.candidates.nc, mechanism_state.contacts
-        if not nc + self.joints.count:
-            return super().accelerations(model, mechanism_state, bias, tau, aux, dt, taps)
-        rows = self._rows(model, mechanism_state, aux, dt)
-        dynamics = UnconstrainedDynamics(model, mechanism_state.kin, mechanism_state.inertia, bias, tau)
-        x, qdd = solve_contacts(dynamics, rows, aux.impulse, self.sweeps, self.gradient)
+    @property
+    def has_constraints(self) -> bool:
+        return self.candidates.nc + self.joints.count > 0
+
+    def solve_constraints(self, equations, q, qd, contacts, aux, dt, taps):
+        nc, model = self.candidates.nc, equations.model
+        rows = self._rows(model, q, qd, equations.kin, contacts, aux, dt)
+        x, qdd = solve_contacts(equations, rows, aux.impulse, self.sweeps, self.gradient)
         force = x[: 3 * nc].reshape(nc, 3) / dt
-        normal = self._with_precontact_gradient(force[:, 0], contacts.gap, dynamics, rows, dt)
+        normal = self._with_precontact_gradient(force[:, 0], contacts.gap, equations, rows, dt)
         tapped = tap_impulses(normal, lambda _: force[:, 1:], dt, taps, gap=contacts.gap)
         # both differences are exactly zero, without rounding error, where taps and gradients leave values unchanged
         if self.reach:
-            qdd = qdd + velocity_change(dynamics, rows.J[: 3 * nc : 3], normal - force[:, 0])
+            qdd = qdd + velocity_change(equations, rows.J[: 3 * nc : 3], normal - force[:, 0])
         if taps.is_active:
             untapped = dt * jnp.concatenate([normal[:, None], force[:, 1:]], axis=1)
-            qdd = qdd + velocity_change(dynamics, rows.J[: 3 * nc], (tapped - untapped).reshape(-1)) / dt
+            qdd = qdd + velocity_change(equations, rows.J[: 3 * nc], (tapped - untapped).reshape(-1)) / dt
         # a body at rest may fall for a step and be stopped in the next, which is not an impact
         fall_speed = dt * jnp.sqrt(jnp.sum(jnp.square(jnp.asarray(model.gravity))))
         is_impact = (
@@ -173,17 +175,19 @@ class ImpulseContact(AbstractContact):
         )
         return qdd, ImpulseState(x, jnp.where(is_impact, -contacts.velocity[:, 0], 0.0))
 
-    def _rows(self, model: Model, mechanism_state: MechanismState, aux: ImpulseState, dt: Scalar) -> ConstraintRows:
+    def _rows(
+        self, model: Model, q: Q, qd: Qd, kin: Kinematics, contacts: ContactState, aux: ImpulseState, dt: Scalar
+    ) -> ConstraintRows:
         """Constraint rows of one step."""
-        candidates, geometry, contacts = self.candidates, model.geometry, mechanism_state.contacts
+        candidates, geometry = self.candidates, model.geometry
         pair_index = np.array(candidates.pair_indices, dtype=int)
         friction = candidate_friction(geometry, candidates) if self.friction is None else jnp.asarray(self.friction)
         restitution = (
             pair_max(geometry.restitution, candidates) if self.restitution is None else jnp.asarray(self.restitution)
         )
         softness = pair_mean(geometry.softness, candidates) if self.softness is None else jnp.asarray(self.softness)
-        joint = joint_constraint_rows(model, self.joints, mechanism_state.q, mechanism_state.qd, dt)
-        J = jnp.concatenate([contact_jacobian(model, candidates, mechanism_state.kin, contacts), joint.J])
+        joint = joint_constraint_rows(model, self.joints, q, qd, dt)
+        J = jnp.concatenate([contact_jacobian(model, candidates, kin, contacts), joint.J])
 
         gap, gap_velocity = contacts.gap, contacts.velocity[:, 0]
         opening_velocity = self.stabilization.target_velocity(gap, gap_velocity, dt, geometry, candidates)
@@ -192,7 +196,7 @@ class ImpulseContact(AbstractContact):
         is_bouncing = aux.approach > 0.0
         target = jnp.where(is_bouncing, restitution[pair_index] * aux.approach, target)
         velocity = contacts.velocity.at[:, 0].add(-target).reshape(-1)
-        velocity = jnp.concatenate([velocity, joint.J @ mechanism_state.qd - joint.target_velocity])
+        velocity = jnp.concatenate([velocity, joint.J @ qd - joint.target_velocity])
 
         compliance = softness * self.inverse_mass.pairs + jnp.asarray(self.cfm)
         # friction rows have no compliance, and neither do bouncing contacts, so that restitution is accurate
@@ -202,7 +206,7 @@ class ImpulseContact(AbstractContact):
         friction_cfm = np.zeros(len(self.joints.frictional))
         return ConstraintRows(
             J=J,
-            b=velocity + J @ (dt * classical_acceleration(model, mechanism_state.qd, np.zeros(model.nv))),
+            b=velocity + J @ (dt * classical_acceleration(model, qd, np.zeros(model.nv))),
             dt=dt,
             cfm=jnp.concatenate([contact_cfm.reshape(-1), limit_cfm, friction_cfm]) + TINY_COMPLIANCE,
             friction=friction[pair_index],
@@ -212,13 +216,13 @@ class ImpulseContact(AbstractContact):
         )
 
     def _with_precontact_gradient(
-        self, normal_force, gap, dynamics: UnconstrainedDynamics, rows: ConstraintRows, dt: Scalar
+        self, normal_force, gap, equations: EquationsOfMotion, rows: ConstraintRows, dt: Scalar
     ):
         """Unchanged normal forces, with derivatives of open contacts if `reach` is positive."""
         if not self.reach:
             return normal_force
         # a closed contact corrects a change of its gap with the recovery time as time constant
-        u, k = jax.vmap(dynamics.factors().half_solve)(rows.J[: 3 * self.candidates.nc : 3])
+        u, k = jax.vmap(equations.mass_factors().half_solve)(rows.J[: 3 * self.candidates.nc : 3])
         inverse_mass = jnp.sum(u * k, axis=1) + TINY_COMPLIANCE
         return with_precontact_gradient(
             normal_force, gap, 1.0 / (inverse_mass * DEFAULT_RECOVERY_TIME * dt), self.reach

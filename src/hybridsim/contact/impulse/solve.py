@@ -19,44 +19,14 @@ from jaxtyping import Float
 from hybridsim.contact.impulse.gauss_seidel import ContactProblem, gauss_seidel, project, project_jvp
 from hybridsim.contact.impulse.linear_solve import solve_without_pivoting
 from hybridsim.core.types import AnyArray, Qd, Qdd, Scalar, Tau
-from hybridsim.dynamics.kinematics import Kinematics
-from hybridsim.dynamics.mass_factors import MassFactors, mass_factors
-from hybridsim.dynamics.rnea import tree_bias_torques, tree_torques
-from hybridsim.model.coordinates import expand_v, reduce_tau
-from hybridsim.model.model import Model
-from hybridsim.spatial.inertia import RigidInertia
+from hybridsim.dynamics.equations_of_motion import EquationsOfMotion
+from hybridsim.dynamics.mass_factors import MassFactors
 
 GRADIENTS = ("unrolled", "implicit")
 IMPLICIT_SOFTNESS = 2e-7
 """Softness of every row in the implicit derivative, relative to its diagonal entry of A. Two sticking feet of one body
 are nearly redundant constraints along the line between them, and their internal force takes millions of sweeps to
 converge; without softness the derivative would be that of a solution that is never reached."""
-
-
-class UnconstrainedDynamics(NamedTuple):
-    """Quantities that determine the accelerations of a mechanism without constraint impulses."""
-
-    model: Model
-    kin: Kinematics
-    inertia: RigidInertia
-    bias: Float[AnyArray, "nb 6"]
-    """Bias wrenches of the bodies minus external wrenches [N·m, N]."""
-    tau: Tau
-    """Joint torques or forces [N·m or N]."""
-
-    def factors(self) -> MassFactors:
-        """Factors of M."""
-        return mass_factors(self.model, self.kin, self.inertia)
-
-    def torque(self) -> Tau:
-        """Joint torques minus bias torques: M qdd without impulses."""
-        bias = tree_bias_torques(self.model, self.kin, self.inertia, self.bias)
-        return self.tau - reduce_tau(self.model, bias)
-
-    def imbalance(self, qdd: Qdd) -> Tau:
-        """Joint torques minus inverse dynamics at given accelerations; zero without impulses."""
-        tree_tau = tree_torques(self.model, self.kin, self.inertia, self.bias, expand_v(self.model, qdd))
-        return self.tau - reduce_tau(self.model, tree_tau)
 
 
 class ConstraintRows(eqx.Module):
@@ -91,62 +61,62 @@ class ContactSolution(NamedTuple):
 
 
 def solve_contacts(
-    dynamics: UnconstrainedDynamics, rows: ConstraintRows, warm_start: Float[AnyArray, " n"], sweeps: int, gradient: str
+    equations: EquationsOfMotion, rows: ConstraintRows, warm_start: Float[AnyArray, " n"], sweeps: int, gradient: str
 ) -> ContactSolution:
     """Impulses after a number of projected Gauss–Seidel sweeps, and the resulting accelerations over the step.
 
     Args:
-        dynamics: dynamics of the mechanism without constraints.
+        equations: equations of motion of the mechanism without impulses.
         rows: constraint rows.
         warm_start: initial impulses.
         sweeps: number of sweeps over all rows.
         gradient: `unrolled` or `implicit`.
     """
     if gradient == "implicit":
-        return _solution(dynamics, rows, jax.lax.stop_gradient(warm_start), sweeps)
-    return _run_sweeps(dynamics, rows, warm_start, sweeps)
+        return _solution(equations, rows, jax.lax.stop_gradient(warm_start), sweeps)
+    return _run_sweeps(equations, rows, warm_start, sweeps)
 
 
 def _run_sweeps(
-    dynamics: UnconstrainedDynamics, rows: ConstraintRows, warm_start: Float[AnyArray, " n"], sweeps: int
+    equations: EquationsOfMotion, rows: ConstraintRows, warm_start: Float[AnyArray, " n"], sweeps: int
 ) -> ContactSolution:
     """Impulses and accelerations by Gauss–Seidel.
 
     The effect of a torque on the rows follows from the half solves of both (see `mass_factors.py`), so accelerations
     need to be computed only once, after the impulses.
     """
-    factors = dynamics.factors()
-    _, free = factors.half_solve(dynamics.torque())
+    factors = equations.mass_factors()
+    _, free = factors.half_solve(equations.net_torque())
     impulses = gauss_seidel(rows.problem(factors, free), warm_start, sweeps)
     return ContactSolution(impulses.x, factors.finish_solve(free + impulses.z / rows.dt))
 
 
-def velocity_change(dynamics: UnconstrainedDynamics, J: Float[AnyArray, "n nv"], x: Float[AnyArray, " n"]) -> Qd:
+def velocity_change(equations: EquationsOfMotion, J: Float[AnyArray, "n nv"], x: Float[AnyArray, " n"]) -> Qd:
     """Velocity change M⁻¹ Jᵀ x by impulses x."""
-    return dynamics.factors().apply_mass_inverse(x @ J)
+    return equations.mass_factors().apply_mass_inverse(x @ J)
 
 
 @eqx.filter_custom_jvp
 def _solution(
-    dynamics: UnconstrainedDynamics, rows: ConstraintRows, warm_start: Float[AnyArray, " n"], sweeps: int
+    equations: EquationsOfMotion, rows: ConstraintRows, warm_start: Float[AnyArray, " n"], sweeps: int
 ) -> ContactSolution:
-    return _run_sweeps(dynamics, rows, warm_start, sweeps)
+    return _run_sweeps(equations, rows, warm_start, sweeps)
 
 
 @_solution.def_jvp
 def _solution_jvp(primals, tangents):
-    dynamics, rows, warm_start, sweeps = primals
-    x, qdd = _solution(dynamics, rows, warm_start, sweeps)
+    equations, rows, warm_start, sweeps = primals
+    x, qdd = _solution(equations, rows, warm_start, sweeps)
     J, dt = rows.J, rows.dt
-    factors = dynamics.factors()
+    factors = equations.mass_factors()
     problem = rows.problem(factors, np.zeros(J.shape[1]))
     step_sizes = problem.step_sizes
 
     # tangents at fixed impulses: of the accelerations, then of one more update of the impulses
-    def imbalance(dynamics: UnconstrainedDynamics, rows: ConstraintRows) -> Tau:
-        return dynamics.imbalance(qdd) + (x / rows.dt) @ rows.J
+    def imbalance(equations: EquationsOfMotion, rows: ConstraintRows) -> Tau:
+        return equations.imbalance(qdd) + (x / rows.dt) @ rows.J
 
-    _, tangent = eqx.filter_jvp(imbalance, (dynamics, rows), (tangents[0], tangents[1]))
+    _, tangent = eqx.filter_jvp(imbalance, (equations, rows), (tangents[0], tangents[1]))
     # `None` if only parameters such as friction vary, which do not affect accelerations at fixed impulses
     d_qdd = jnp.zeros_like(qdd) if tangent is None else factors.apply_mass_inverse(tangent)
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from hybridsim.identify.normal_equations import NormalEquations, bounded_step, diagonals
 from hybridsim.identify.objective import Objective, Point
@@ -22,6 +22,8 @@ from hybridsim.identify.solvers.solver import Solver, SolverState, Termination, 
 Array = np.ndarray
 MIN_GAIN_RATIO = 1e-4
 """Minimum ratio of actual to predicted decrease of an accepted step."""
+MAX_GAIN_RATIO = 4.0
+"""Gain ratio from which on a small decrease does not count as convergence: the model underestimates the decrease."""
 MAX_DAMPING = 1e12
 """Damping above which the solver is stuck: steps are negligible and still rejected."""
 MIN_DAMPING = 1e-14
@@ -37,6 +39,15 @@ class Damping(NamedTuple):
     theta_scale: Float[Array, "P N"]
     state_scale: Float[Array, "P W s"]
     """Largest diagonal entries of the normal equations so far."""
+
+
+class Proposal(NamedTuple):
+    """Proposed step of all running instances."""
+
+    trial: Point
+    predicted_decrease: Float[Array, " P"]
+    size: Float[Array, " P"]
+    """Largest entry of the step, in θ relative to max(|θ|, 1)."""
 
 
 @dataclass(frozen=True)
@@ -73,57 +84,73 @@ class LevenbergMarquardt(Solver):
         running = np.flatnonzero(state.termination == Termination.RUNNING)
         if not len(running):
             return state
-        all_damping, all_equations = state.internal
+        damping, equations = (_select(part, running) for part in state.internal)
         point, cost = state.point.select(running), state.cost[running]
-        damping, equations = _select(all_damping, running), _select(all_equations, running)
-        lower, upper = self._step_bounds(objective, point)
+
+        proposal = self._propose(objective, point, damping, equations)
+        trial_cost = objective.cost(proposal.trial)
+        with np.errstate(over="ignore"):
+            gain_ratio = (cost - trial_cost) / np.maximum(proposal.predicted_decrease, np.finfo(float).tiny)
+        accepted = (trial_cost < cost) & (gain_ratio > MIN_GAIN_RATIO) & np.isfinite(trial_cost)
+        termination = self._judge(proposal, damping, cost - trial_cost, cost, gain_ratio, accepted)
+        damping = _update_damping(damping, gain_ratio, accepted)
+        is_stuck = (termination == Termination.RUNNING) & (damping.factor > MAX_DAMPING)
+        termination = np.where(is_stuck, Termination.STUCK, termination)
+
+        point, cost = _replace(point, proposal.trial, accepted), np.where(accepted, trial_cost, cost)
+        linearized = np.flatnonzero(accepted & (termination == Termination.RUNNING))
+        if len(linearized):
+            damping, equations, is_stationary = self._linearize(objective, point, linearized, damping, equations)
+            termination[linearized] = np.where(is_stationary, Termination.STATIONARY, termination[linearized])
+
+        steps, terminations = state.steps + 1, _with_rows(state.termination, running, termination)
+        return SolverState(
+            Point(*(_with_rows(old, running, new) for old, new in zip(state.point, point, strict=True))),
+            _with_rows(state.cost, running, cost),
+            apply_step_limit(self.max_steps, steps, terminations),
+            steps,
+            tuple(_put(old, running, new) for old, new in zip(state.internal, (damping, equations), strict=True)),
+        )
+
+    def _propose(self, objective: Objective, point: Point, damping: Damping, equations: NormalEquations) -> Proposal:
+        """Solve the damped normal equations within the bounds."""
         factor, penalty = damping.factor, objective.prior_terms.penalty
         step = bounded_step(
             equations,
             factor[:, None] * damping.theta_scale,
             factor[:, None, None] * damping.state_scale,
-            lower,
-            upper,
+            *self._step_bounds(objective, point),
             _qp_solver(penalty, point.theta),
         )
         predicted = step.predicted_decrease + penalty(point.theta) - penalty(point.theta + step.theta)
         # rounding must not move θ across a bound
         trial = self._clip(objective, objective.retract(point, step.theta, step.initial_states))
-        new_cost = objective.cost(trial)
-        with np.errstate(over="ignore"):
-            gain_ratio = (cost - new_cost) / np.maximum(predicted, np.finfo(float).tiny)
-        accepted = (new_cost < cost) & (gain_ratio > MIN_GAIN_RATIO) & np.isfinite(new_cost)
+        return Proposal(trial, predicted, _relative_size(point, trial, step.initial_states))
 
+    def _judge(
+        self, proposal: Proposal, damping: Damping, decrease: Array, cost: Array, gain_ratio: Array, accepted: Array
+    ) -> Int[Array, " P"]:
+        """Which instances have converged with this step."""
+        is_small_decrease = accepted & (decrease <= self.cost_tolerance * cost) & (gain_ratio < MAX_GAIN_RATIO)
+        is_small_decrease |= ~accepted & (proposal.predicted_decrease <= self.cost_tolerance * cost)
         # convergence tests do not apply to strongly damped steps, which are small in any case
-        size, weakly_damped = _relative_size(point, trial, step.initial_states), factor <= 1.0
-        small_decrease = accepted & (cost - new_cost <= self.cost_tolerance * cost) & (gain_ratio < 4.0)
-        small_decrease |= ~accepted & (predicted <= self.cost_tolerance * cost)
-        termination = np.where(weakly_damped & small_decrease, Termination.SMALL_DECREASE, Termination.RUNNING)
-        small_step = (termination == 0) & weakly_damped & (size <= self.step_tolerance)
-        termination = np.where(small_step, Termination.SMALL_STEP, termination)
-        damping = _update_damping(damping, gain_ratio, accepted)
-        termination = np.where((termination == 0) & (damping.factor > MAX_DAMPING), Termination.STUCK, termination)
+        is_weakly_damped = damping.factor <= 1.0
+        return np.select(
+            [is_weakly_damped & is_small_decrease, is_weakly_damped & (proposal.size <= self.step_tolerance)],
+            [Termination.SMALL_DECREASE, Termination.SMALL_STEP],
+            Termination.RUNNING,
+        )
 
-        # linearize at accepted points
-        point, cost = _replace(point, trial, accepted), np.where(accepted, new_cost, cost)
-        if (relinearized := np.flatnonzero(accepted & (termination == 0))).size:
-            relinearized_cost, relinearized_equations = objective.normal_equations(point.select(relinearized))
-            equations = _put(equations, relinearized, relinearized_equations)
-            theta_scale, state_scale = diagonals(relinearized_equations)
-            damping.theta_scale[relinearized] = np.maximum(damping.theta_scale[relinearized], theta_scale)
-            damping.state_scale[relinearized] = np.maximum(damping.state_scale[relinearized], state_scale)
-            stationary = self._is_stationary(
-                objective, point.select(relinearized), relinearized_cost, relinearized_equations
-            )
-            termination[relinearized] = np.where(stationary, Termination.STATIONARY, termination[relinearized])
-        steps = state.steps + 1
-        terminations = state.termination.copy()
-        terminations[running] = termination
-        internal = (_put(all_damping, running, damping), _put(all_equations, running, equations))
-        costs = state.cost.copy()
-        costs[running] = cost
-        points = Point(*(_with_rows(old, running, new) for old, new in zip(state.point, point, strict=True)))
-        return SolverState(points, costs, apply_step_limit(self.max_steps, steps, terminations), steps, internal)
+    def _linearize(
+        self, objective: Objective, point: Point, index: Array, damping: Damping, equations: NormalEquations
+    ) -> tuple[Damping, NormalEquations, Bool[Array, " k"]]:
+        """Update damping scales and normal equations of some instances; returns also which of them are stationary."""
+        selected = point.select(index)
+        cost, new = objective.normal_equations(selected)
+        theta_scale, state_scale = diagonals(new)
+        damping.theta_scale[index] = np.maximum(damping.theta_scale[index], theta_scale)
+        damping.state_scale[index] = np.maximum(damping.state_scale[index], state_scale)
+        return damping, _put(equations, index, new), self._is_stationary(objective, selected, cost, new)
 
     def restore(self, objective: Objective, state: SolverState) -> SolverState:
         equations = objective.normal_equations(state.point)[1]
