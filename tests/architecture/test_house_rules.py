@@ -60,6 +60,19 @@ def test_files_stay_short():
     assert not long, f"more than {MAX_LINES} lines: {long}"
 
 
+def test_the_architecture_page_lists_the_layers():
+    (contract,) = (
+        contract
+        for contract in tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+        if contract.get("containers") == ["hybridsim"]
+    )
+    depths = {name.strip(): k for k, layer in enumerate(contract["layers"]) for name in layer.split("|")}
+    section = (ROOT / "ARCHITECTURE.md").read_text().partition("## Layers")[2].split("```")[1]
+    listed = [line.split()[0] for line in section.strip().splitlines()]
+    assert sorted(listed) == sorted(depths) == sorted(d.name for d in SOURCE.iterdir() if (d / "__init__.py").exists())
+    assert [depths[name] for name in listed] == sorted(depths.values())
+
+
 def test_no_pickle_anywhere():
     words = ("import pickle", "import dill", "import cloudpickle", "allow_pickle=True")
     guilty = [str(f) for f in SOURCE.rglob("*.py") if any(word in f.read_text() for word in words)]
