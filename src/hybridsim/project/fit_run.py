@@ -28,7 +28,7 @@ from hybridsim.project.run_folder.checkpoint_store import FolderCheckpointStore
 from hybridsim.project.run_folder.export_fit import write_model, write_weights
 from hybridsim.project.run_folder.folder import Mode, RunFolder
 from hybridsim.project.run_folder.history import History, Step
-from hybridsim.project.run_folder.lock import FolderLock
+from hybridsim.project.run_folder.lock import folder_lock
 from hybridsim.project.run_folder.manifest import input_changes, manifest, version_changes
 from hybridsim.project.run_folder.write import write_file, write_json
 
@@ -74,7 +74,7 @@ def run_fit(
         stored = run_folder.result()
         return Outcome(None, stored, (len(task.stages) - 1, stored["stages"][-1]["steps"]))
     run_folder.make_folder()
-    with FolderLock(run_folder.path):
+    with folder_lock(run_folder.path):
         run_folder.check_mode(mode)
         run_folder.remove_partial_files()
         if mode == "resume" and run_folder.exists:

@@ -11,14 +11,14 @@ import pytest
 from hybridsim.core.errors import HybridsimError
 from hybridsim.project.run_folder.folder import RunFolder
 from hybridsim.project.run_folder.history import History, Step
-from hybridsim.project.run_folder.lock import FolderLock
+from hybridsim.project.run_folder.lock import folder_lock
 
 MANIFEST = {"format": 4, "name": "arm"}
 LOCK_HOLDER = """
 import sys, time
 from pathlib import Path
-from hybridsim.project.run_folder.lock import FolderLock
-with FolderLock(Path(sys.argv[1])):
+from hybridsim.project.run_folder.lock import folder_lock
+with folder_lock(Path(sys.argv[1])):
     print("locked", flush=True)
     time.sleep(60)
 """
@@ -37,7 +37,7 @@ def kill(process: subprocess.Popen) -> None:
 
 def test_a_second_process_is_refused_with_the_id_of_the_first(tmp_path):
     process = holder(tmp_path)
-    with pytest.raises(HybridsimError, match=f"process id {process.pid}.*--out"), FolderLock(tmp_path):
+    with pytest.raises(HybridsimError, match=f"process id {process.pid}.*--out"), folder_lock(tmp_path):
         pass
     kill(process)
 
@@ -45,14 +45,15 @@ def test_a_second_process_is_refused_with_the_id_of_the_first(tmp_path):
 def test_the_lock_of_a_killed_process_is_released(tmp_path):
     kill(holder(tmp_path))
     assert (tmp_path / "lock").exists()
-    with FolderLock(tmp_path):
+    with folder_lock(tmp_path):
         assert (tmp_path / "lock").read_text() == f"{os.getpid()}\n"
-    with FolderLock(tmp_path):
+    with folder_lock(tmp_path):
         pass
 
 
 def test_a_folder_that_is_not_writable_is_reported(tmp_path):
-    with pytest.raises(HybridsimError, match=r"cannot write to .*--out"), FolderLock(tmp_path / "missing"):
+    (tmp_path / "file").touch()
+    with pytest.raises(HybridsimError, match=r"cannot write to .*--out"), folder_lock(tmp_path / "file"):
         pass
 
 

@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 import stat
-import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -19,6 +18,8 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+
+from platformdirs import user_cache_path
 
 FOLDER_VARIABLE = "HYBRIDSIM_CACHE"
 """Environment variable that overrides the user's cache folder; if empty, nothing is cached."""
@@ -47,10 +48,8 @@ def folder() -> Path | None:
     override = os.environ.get(FOLDER_VARIABLE)
     if override == "":
         return None
-    caches = "~/Library/Caches" if sys.platform == "darwin" else os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    path = Path(override) if override else Path(caches) / "hybridsim" / "kernels"
     try:
-        return path.expanduser()
+        return Path(override or user_cache_path("hybridsim", appauthor=False) / "kernels").expanduser()
     except RuntimeError:
         return None
 

@@ -5,76 +5,40 @@ the id of the last process that held it.
 """
 
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
+
+from filelock import FileLock, Timeout
 
 from hybridsim.core.errors import HybridsimError
 
-try:
-    import fcntl
-except ImportError:  # not available on Windows
-    fcntl = None
 
+@contextmanager
+def folder_lock(folder: Path) -> Iterator[None]:
+    """Lock a folder against other processes.
 
-class FolderLock:
-    """Context manager that locks a folder against other processes."""
-
-    def __init__(self, folder: Path):
-        self.path = folder / "lock"
-        self._descriptor = -1
-
-    def __enter__(self) -> "FolderLock":
-        try:
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
-        except OSError as error:
-            raise HybridsimError(
-                f"cannot write to {self.path.parent}: {error.strerror}; choose another folder with --out"
-            ) from None
-        try:
-            _lock(descriptor)
-        except BlockingIOError:
-            holder = os.read(descriptor, 100).decode(errors="replace").strip() or "unknown"
-            os.close(descriptor)
-            raise HybridsimError(
-                f"{self.path.parent} is in use by another process (process id {holder}); "
-                "wait until it has finished, or choose another folder with --out"
-            ) from None
+    Raises:
+        HybridsimError: another process has locked it, or it cannot be written to.
+    """
+    path = folder / "lock"
+    lock = FileLock(path, thread_local=False)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        holder = "unknown"
+        with suppress(OSError):
+            holder = path.read_bytes()[:100].decode(errors="replace").strip() or holder
+        raise HybridsimError(
+            f"{folder} is in use by another process (process id {holder}); "
+            "wait until it has finished, or choose another folder with --out"
+        ) from None
+    except OSError as error:
+        raise HybridsimError(f"cannot write to {folder}: {error.strerror}; choose another folder with --out") from None
+    try:
         # the process id is only informative: a full disk must not prevent locking
         with suppress(OSError):
-            os.ftruncate(descriptor, 0)
-            os.write(descriptor, f"{os.getpid()}\n".encode())
-        self._descriptor = descriptor
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        os.close(self._descriptor)
-
-
-def _lock(descriptor: int) -> None:
-    """Lock an open file; raises BlockingIOError if another process has locked it."""
-    if fcntl is not None:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise
-        except OSError:
-            # some network file systems do not support locks; concurrent writers are then not detected
-            return
-    else:
-        _lock_on_windows(descriptor)
-
-
-def _lock_on_windows(descriptor: int) -> None:
-    import msvcrt
-
-    try:
-        # a byte far beyond the content, which stays readable for other processes
-        os.lseek(descriptor, 1 << 20, os.SEEK_SET)
-        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # pyright: ignore[reportAttributeAccessIssue]
-    except OSError:
-        raise BlockingIOError from None
+            path.write_text(f"{os.getpid()}\n", encoding="utf-8")
+        yield
     finally:
-        os.lseek(descriptor, 0, os.SEEK_SET)
+        lock.release()
