@@ -42,7 +42,7 @@ class ObjectiveSettings:
     loss: str = "linear"
     """Robust loss of the samples."""
     loss_scale: float = 1.0
-    """Residual beyond which the robust loss attenuates a sample, in standard deviations of the noise."""
+    """Residual beyond which the robust loss down-weights a sample, in standard deviations of the noise."""
     free_initial_states: bool = True
     """Whether initial states of windows are unknowns; if not, they are fixed at the initial guess."""
     initial_state_std: Float[Array, " s"] | None = None

@@ -48,7 +48,7 @@ class Stage:
     loss: str = "linear"
     """Robust loss of the samples; see `robust_loss.py`."""
     loss_scale: float = 1.0
-    """Residual beyond which the robust loss attenuates a sample, in standard deviations of the noise."""
+    """Residual beyond which the robust loss down-weights a sample, in standard deviations of the noise."""
     sparsity: Sparsity = NO_SPARSITY
     """Penalties on networks; see `penalty`."""
     solver: Solver = field(default_factory=LevenbergMarquardt)

@@ -39,7 +39,7 @@ def robust_residuals(loss: str, r: Float[np.ndarray, "..."], scale: float = 1.0)
     Args:
         loss: name of the loss.
         r: residuals, in standard deviations.
-        scale: residual beyond which the loss attenuates a sample.
+        scale: residual beyond which the loss down-weights a sample.
     """
     if loss == "linear":
         return RobustResiduals(r * r, r, np.ones_like(r))

@@ -70,9 +70,9 @@ def classical_acceleration(model: Model, qd: Qd, qdd: Qd) -> Qd:
     return _concatenate(parts)
 
 
-def transport_velocity(model: Model, qd: Qd, dt: AnyArray) -> Qd:
+def reexpress_velocity(model: Model, qd: Qd, dt: AnyArray) -> Qd:
     """`qd` with the linear velocity of free bodies expressed in their body frames at the end of the step."""
-    return _concatenate(joints.transport_velocity(kind, qd[iv], dt) for kind, _, iv in _segments(model.topology))
+    return _concatenate(joints.reexpress_velocity(kind, qd[iv], dt) for kind, _, iv in _segments(model.topology))
 
 
 def expand_q(model: Model, q: Q) -> Float[AnyArray, " tree_nq"]:

@@ -173,7 +173,7 @@ def classical_acceleration_term(kind: ElementaryJointType, qd: Float[AnyArray, "
 
     `qd` of a free joint is expressed in the rotating body frame. Integrating its components directly would
     increase the speed of a spinning body by the fraction (ω dt)²/2 in every step; adding ω × v to `qdd` and rotating
-    the result into the new body frame (`transport_velocity`) conserves linear momentum exactly if the body's origin is
+    the result into the new body frame (`reexpress_velocity`) conserves linear momentum exactly if the body's origin is
     its centre of mass.
     """
     if kind is ElementaryJointType.FREE:
@@ -181,7 +181,7 @@ def classical_acceleration_term(kind: ElementaryJointType, qd: Float[AnyArray, "
     return np.zeros(qd.shape)
 
 
-def transport_velocity(kind: ElementaryJointType, qd: Float[AnyArray, " m"], dt: AnyArray) -> Float[AnyArray, " m"]:
+def reexpress_velocity(kind: ElementaryJointType, qd: Float[AnyArray, " m"], dt: AnyArray) -> Float[AnyArray, " m"]:
     """`qd` with its linear part expressed in the body frame at the end of the step."""
     if kind is ElementaryJointType.FREE:
         return jnp.concatenate([qd[:3], qd[3:] @ matrix_from_rotation_vector(dt * qd[:3])])

@@ -22,8 +22,8 @@ from hybridsim.model.coordinates import (
     classical_acceleration,
     coordinate_rate,
     normalize,
+    reexpress_velocity,
     retract,
-    transport_velocity,
 )
 from hybridsim.sim.forward import Evaluation, forward
 from hybridsim.sim.simulator import Simulator
@@ -62,7 +62,7 @@ def _semi_implicit_update(sim: Simulator, state: State, delta_qd: Qd):
     """Coordinates and velocities after the velocity changes by `delta_qd`; positions use the new velocity."""
     qd = state.qd + delta_qd
     q = normalize(sim.model, retract(sim.model, state.q, sim.dt * qd))
-    return q, transport_velocity(sim.model, qd, sim.dt)
+    return q, reexpress_velocity(sim.model, qd, sim.dt)
 
 
 def _rk4(sim: Simulator, state: State, inputs: Inputs, taps: Taps):

@@ -43,7 +43,7 @@ def as_inputs(inputs: Inputs | ArrayLike | None, nu: int) -> Inputs:
 
 
 def retract(model: Model, state: State, delta: Float[AnyArray, " n"]) -> State:
-    """State displaced by the tangent vector `delta`: degrees of freedom first, then velocities."""
+    """State displaced by the tangent vector `delta`, whose first half displaces the configuration, the second qd."""
     q = coordinates.retract(model, state.q, delta[: model.nv])
     return State(q, state.qd + delta[model.nv :], state.t, state.aux)
 

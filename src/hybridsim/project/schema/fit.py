@@ -124,7 +124,7 @@ class StageEntry(StrictTable):
     loss: Literal["linear", "huber", "soft_l1", "cauchy"] = "linear"
     """Loss function of the residuals."""
     loss_scale: Positive = 1.0
-    """Residual beyond which a robust loss attenuates a sample, in standard deviations of the noise."""
+    """Residual beyond which a robust loss down-weights a sample, in standard deviations of the noise."""
     sparsity: SparsityTable = SparsityTable()
     """Sparsity penalties of networks; all except `l2` yield exact zeros and require the solver lm."""
     solver: SolverTable = LevenbergMarquardtTable()
