@@ -118,6 +118,17 @@ def test_initial_overlaps_are_reported():
     assert caught[0].filename == __file__
 
 
+@pytest.mark.filterwarnings("error")
+def test_rollouts_from_a_given_state_do_not_warn_about_the_home_configuration():
+    ball = ModelBuilder("ball").declare_unactuated()
+    ball.add_body("ball", kind="free", mass=1.0, inertia=(0.01, 0.01, 0.01)).add_geom("ball", "sphere", (0.1,))
+    sim = Simulator(with_floor(ball.build()), contact="impulse", backend="xla")
+    with jax.enable_x64(True):
+        rollout(sim, sim.initial_state(q=[0, 0, 1, 1, 0, 0, 0]), steps=1)
+    with pytest.warns(ModelWarning, match="overlap in its home"):
+        sim.initial_state()
+
+
 def test_warnings_are_shown_at_the_users_line():
     ball = ModelBuilder("ball").declare_unactuated()
     ball.add_body("ball", kind="free", mass=1.0, inertia=(0.01, 0.01, 0.01)).add_geom("ball", "sphere", (0.1,))
