@@ -4,12 +4,14 @@ import jax
 import numpy as np
 import pytest
 
-from hybridsim import Blueprint, Graft, RodDrag, Simulator, TapError, kinematics, simulate
+from hybridsim import Blueprint, Graft, Simulator, kinematics, simulate
 from hybridsim.data.recording import Recording
 from hybridsim.dynamics.energy import gravity_energy, kinetic_energy
+from hybridsim.errors import TapError
 from hybridsim.identify.fit import fit
 from hybridsim.identify.problem import FitProblem, Stage
 from hybridsim.identify.windows import ChannelRoles
+from hybridsim.networks import RodDrag
 from hybridsim.params.free import Free
 from hybridsim.params.setup import Setup
 from hybridsim.params.space import ParameterSpace

@@ -47,7 +47,7 @@ def init(
     from hybridsim.core.files import write_atomically
     from hybridsim.project.starter.analyse import analyse_recordings
     from hybridsim.project.starter.text import starter_text
-    from hybridsim.robots import BUILT_IN
+    from hybridsim.robots.built_in import BUILT_IN
 
     if not data:
         raise HybridsimError("init needs recordings: hybridsim init MODEL DATA...")

@@ -39,7 +39,7 @@ class ModelLoader:
     def inspect(self, name: str) -> "tuple[Model | None, list[Problem]]":
         """Model, if it can be used, and its errors and warnings."""
         from hybridsim.io.load import inspect_model
-        from hybridsim.robots import BUILT_IN
+        from hybridsim.robots.built_in import BUILT_IN
 
         options = {option.name: getattr(self, option.name) for option in fields(self)}
         if name in BUILT_IN and not Path(name).exists():

@@ -1,1 +1,5 @@
 """Contact: candidate pairs, collision detection, contact forces and impulses."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

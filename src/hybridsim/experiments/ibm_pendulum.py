@@ -37,7 +37,7 @@ from hybridsim.networks.mlp import MLP
 from hybridsim.params.free import Free
 from hybridsim.params.setup import Setup
 from hybridsim.params.space import ParameterSpace
-from hybridsim.robots import n_link_pendulum
+from hybridsim.robots.pendulum import n_link_pendulum
 from hybridsim.sim.sensors import Sensors
 from hybridsim.sim.simulator import Simulator
 from hybridsim.taps.blueprint import Blueprint, Graft

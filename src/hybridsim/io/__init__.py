@@ -1,1 +1,5 @@
 """Reading and writing model files: URDF and MJCF."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,1 +1,5 @@
 """Networks for grafts: MLPs, and networks that obey a physical law whatever their weights."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

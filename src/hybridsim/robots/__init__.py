@@ -1,45 +1,5 @@
 """Built-in robot models, by name; each is a function that returns a `Model`."""
 
-from collections.abc import Callable
+import lazy_loader
 
-from hybridsim.model.model import Model
-from hybridsim.robots.arm import arm_from_dh, four_joint_arm
-from hybridsim.robots.cartpole import cartpole, double_cartpole
-from hybridsim.robots.free import ball, cube
-from hybridsim.robots.pendulum import acrobot, double_pendulum, n_link_pendulum, pendulum
-from hybridsim.robots.pusher import pusher
-from hybridsim.robots.quadruped import quadruped
-from hybridsim.robots.swimmer import swimmer
-
-BUILT_IN: dict[str, Callable[[], Model]] = {
-    "acrobot": acrobot,
-    "arm": four_joint_arm,
-    "ball": ball,
-    "cartpole": cartpole,
-    "cube": cube,
-    "double_cartpole": double_cartpole,
-    "double_pendulum": double_pendulum,
-    "pendulum": pendulum,
-    "pendulum5": lambda: n_link_pendulum(5),
-    "pusher": pusher,
-    "quadruped": quadruped,
-    "swimmer": swimmer,
-}
-"""Models available by name on the command line."""
-
-__all__ = [
-    "BUILT_IN",
-    "acrobot",
-    "arm_from_dh",
-    "ball",
-    "cartpole",
-    "cube",
-    "double_cartpole",
-    "double_pendulum",
-    "four_joint_arm",
-    "n_link_pendulum",
-    "pendulum",
-    "pusher",
-    "quadruped",
-    "swimmer",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,1 +1,5 @@
 """Taps: named quantities of the engine that can be read, recorded and augmented by networks."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

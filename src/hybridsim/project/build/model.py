@@ -16,7 +16,7 @@ from hybridsim.model.joints import ElementaryJointType
 from hybridsim.model.model import Actuators, Model
 from hybridsim.project.schema.load import Project
 from hybridsim.project.schema.toml_lines import KeyPath
-from hybridsim.robots import BUILT_IN
+from hybridsim.robots.built_in import BUILT_IN
 from hybridsim.sim.simulator import CONTACTS, Simulator
 from hybridsim.taps.blueprint import Blueprint
 

@@ -1,0 +1,34 @@
+# The public names of hybridsim.identify: this file is their only list.
+
+from .discover import Discovery as Discovery
+from .discover import discover as discover
+from .fit import Checkpoint as Checkpoint
+from .fit import CheckpointStore as CheckpointStore
+from .fit import FitResult as FitResult
+from .fit import Progress as Progress
+from .fit import fit as fit
+from .identifiability import Identifiability as Identifiability
+from .identifiability import identifiability as identifiability
+from .inverse_dynamics_fit import InverseDynamicsFit as InverseDynamicsFit
+from .inverse_dynamics_fit import fit_inverse_dynamics as fit_inverse_dynamics
+from .network_scales import scale_to_data as scale_to_data
+from .objective import Objective as Objective
+from .objective import Point as Point
+from .penalty import Sparsity as Sparsity
+from .problem import ONE_STEP as ONE_STEP
+from .problem import FitProblem as FitProblem
+from .problem import Stage as Stage
+from .score import Score as Score
+from .score import WindowScores as WindowScores
+from .score import score_predictions as score_predictions
+from .score import score_windows as score_windows
+from .solvers.adam import Adam as Adam
+from .solvers.lbfgs import LBFGS as LBFGS
+from .solvers.levenberg_marquardt import LevenbergMarquardt as LevenbergMarquardt
+from .solvers.solver import Solver as Solver
+from .solvers.solver import SolverState as SolverState
+from .solvers.solver import Termination as Termination
+from .support_search import FittedSupport as FittedSupport
+from .support_search import SeedResult as SeedResult
+from .windows import ChannelRoles as ChannelRoles
+from .windows import InputSignal as InputSignal
