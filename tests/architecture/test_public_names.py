@@ -1,4 +1,4 @@
-"""The public names: those of the stubs, which are all importable, and all that a user of them gets in hand."""
+"""The public names are those of the stubs; all are importable, and so is whatever their functions take and return."""
 
 import ast
 import dataclasses
