@@ -58,7 +58,7 @@ def solve_box_qp(
 
 
 def _clamp(A, a, lower, upper, fixed) -> tuple[np.ndarray, Bool[np.ndarray, "P n"]]:
-    """Fix entries at the bounds that they would violate, until no bound is violated; each round fixes one."""
+    """Fix entries at the bounds that they would violate, until no bound is violated; each round fixes at least one."""
     # at a bound, with the minimum beyond it
     active = (upper <= 0.0) & (a < 0.0) | (lower >= 0.0) & (a > 0.0) | fixed
     x = np.clip(np.zeros_like(a), lower, upper)
