@@ -13,6 +13,8 @@ from contextlib import redirect_stderr, redirect_stdout
 import pytest
 
 from hybridsim.cli.main import run
+from hybridsim.identify import score
+from hybridsim.identify.initial_state_fit import fit_initial_states
 from support.fit_tasks import ARM_PROJECT, write_arm_project
 
 LONG = ARM_PROJECT + 500 * "\n[[stage]]\nwindow = 0.25\n"
@@ -201,6 +203,18 @@ def test_predict_scores_new_recordings_and_writes_predictions(finished_fit, tmp_
     first = min(float(row["time"]) - float(row["window"]) for row in rows)
     assert 0.1 < first < 0.11
     assert (out / "windows.png").stat().st_size > 0
+
+
+def test_predict_reports_initial_states_that_did_not_converge(finished_fit, tmp_path, capsys, monkeypatch):
+    project, *_ = finished_fit
+    folder = project.parent
+    command = ["predict", str(folder / "runs" / "arm"), "--horizon", "0.5", "--out", str(tmp_path / "out")]
+    command += ["--data", str(folder / "swing_3.csv")]
+    assert run(command) == 0 and "did not converge" not in capsys.readouterr().out
+    monkeypatch.setattr(score, "fit_initial_states", lambda *args, **_: fit_initial_states(*args, max_steps=1))
+    assert run(command) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "remark: In some windows the fit of the initial states" in shown and "new runs, predictions over" in shown
 
 
 def test_predict_needs_a_finished_fit_of_this_project(finished_fit, tmp_path, capsys):

@@ -11,6 +11,9 @@ import pytest
 
 from hybridsim import Simulator, simulate
 from hybridsim.cli.main import run
+from hybridsim.identify import score
+from hybridsim.identify.initial_state_fit import fit_initial_states
+from hybridsim.identify.support_search import SeedResult, SupportSearch
 from hybridsim.project.build.blueprint_file import load_blueprint
 from hybridsim.robots import double_pendulum
 from support.small_projects import write_columns
@@ -135,6 +138,20 @@ def test_discover_writes_a_blueprint_and_can_be_resumed(project, capsys):
     assert "start over with --fresh" in capsys.readouterr().err
 
 
+def test_discover_reports_a_final_fit_that_did_not_converge(project, capsys, monkeypatch):
+    def select_first(search, seed):
+        support = frozenset(search.candidates[:1])
+        return SeedResult(seed, best := search.fit_from_scratch(support), (), best)
+
+    monkeypatch.setattr(SupportSearch, "run", select_first)
+    project.write_text(PROJECT.replace("max_steps = 20", "max_steps = 1"))
+    assert run(["discover", "p.toml", "--seeds", "1"]) == 0
+    shown = capsys.readouterr()
+    assert "remark: the fit of the selected inputs did not converge" in " ".join(shown.out.split())
+    assert "; the fit did not converge" in " ".join(shown.err.split())
+    assert json.loads(Path("runs/p-discovery/discovery.json").read_text())["summary"]["converged"] is False
+
+
 def test_discover_refuses_invalid_options(project, capsys):
     assert run(["discover", "p.toml", "--seeds", "0"]) == 1
     assert run(["discover", "p.toml", "--resume", "--fresh"]) == 1
@@ -143,7 +160,7 @@ def test_discover_refuses_invalid_options(project, capsys):
     assert "hold some out" in capsys.readouterr().err
 
 
-def test_a_passive_network_injects_no_energy(project, capsys):
+def test_a_passive_network_injects_no_energy(project, capsys, monkeypatch):
     text = PROJECT.replace("hidden = [3]\ninput_scale = [1.0, 1.0, 4.0, 4.0]", "kind = 'joint_friction'")
     project.write_text(text.replace('inputs = ["joint.q", "joint.qd"]', 'inputs = "joint.qd[joint0]"'))
     run(["fit", "p.toml", "--quiet"])
@@ -153,7 +170,11 @@ def test_a_passive_network_injects_no_energy(project, capsys):
     assert graft["network"] == "JointFriction" and graft["injected"] == 0.0 and graft["removed"] > 0.1
     assert found["diverged"] == 0 and found["duration"] == pytest.approx(7.5)
     assert run(["audit", "runs/p"]) == 0
-    assert "over 7.5 s of motion in 15 windows" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "over 7.5 s of motion in 15 windows" in shown and "remark" not in shown and found["unconverged"] == 0
+    monkeypatch.setattr(score, "fit_initial_states", lambda *args, **_: fit_initial_states(*args, max_steps=1))
+    assert run(["audit", "runs/p"]) == 0
+    assert re.search(r"the fit of the initial states did not converge in \d+ windows", capsys.readouterr().out)
     assert run(["audit", "runs/nothing"]) == 1
 
 

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from hybridsim.core.errors import HybridsimError
+from hybridsim.experiments import marker_camera
 from hybridsim.experiments.marker_camera import PARAMETER_NAMES, UNIT, Camera, Markers, calibrate, fit_circle
 
 LENGTHS = np.array([0.59, 0.45])
@@ -58,3 +60,11 @@ def test_residual_length_variation_is_noise():
     camera = calibrate(runs, every=2)
     for markers in runs.values():
         assert length_std(camera, markers) == pytest.approx([0.3, 0.3 * np.sqrt(2.0)], rel=0.1)
+
+
+def test_a_calibration_that_does_not_converge_is_an_error(monkeypatch):
+    runs = {str(k): synthetic_run(k, 0.02)[0] for k in range(3)}
+    # one evaluation for 18 unknowns
+    monkeypatch.setattr(marker_camera, "MAX_EVALUATIONS_PER_UNKNOWN", 1.0 / 18.0)
+    with pytest.raises(HybridsimError, match=r"did not converge in 1 evaluations \(optimality .*maximum number of"):
+        calibrate(runs, every=100)

@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 
 from hybridsim.core.errors import HybridsimError, TapError
+from hybridsim.identify import score
 from hybridsim.identify.discover import Discovery, discover
+from hybridsim.identify.initial_state_fit import fit_initial_states
 from hybridsim.identify.problem import FitProblem
-from hybridsim.identify.support_search import FittedSupport, SeedResult
+from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
+from hybridsim.identify.support_search import FittedSupport, SeedResult, SupportSearch, theta_with_fresh_networks
 from hybridsim.networks.mlp import MLP
 from hybridsim.networks.prune import PruningUnit, pruning_units
 from hybridsim.params.free import Free
@@ -93,6 +96,23 @@ def constant_torque_problem(noise: float) -> FitProblem:
     push = Graft("joint.tau[joint0]", "joint.q[joint0]", lambda q: 0.0 * q + 0.3)
     grafts = list(pendulum_discovery(READS, 0.0).setup.sim.blueprint.grafts)
     return discovery_problem(Simulator(model, dt=DT, blueprint=Blueprint(push)), model, grafts, initial, noise)
+
+
+def test_lack_of_convergence_of_a_set_of_inputs_is_reported(monkeypatch):
+    fit_problem = pendulum_discovery(READS, NOISE, (0.15, 0.1))
+    units = pruning_units(fit_problem.setup.sim.bound_blueprint(), fit_problem.space.names)
+    damping = frozenset(unit for unit in units if str(unit) in DAMPING_INPUTS)
+    initial = theta_with_fresh_networks(fit_problem, 0)
+
+    def fitted(max_steps):
+        solver = LevenbergMarquardt(max_steps=max_steps, cost_tolerance=1e-4)
+        stage, *warm_up = (replace(stage, solver=solver) for stage in (STAGE, *WARM_UP))
+        search = SupportSearch(fit_problem, stage, warm_up, units, initial, lambda message: None)
+        return search.fit_from_scratch(damping)
+
+    assert fitted(60).has_converged is True and fitted(2).has_converged is False
+    monkeypatch.setattr(score, "fit_initial_states", lambda *args, **_: fit_initial_states(*args, max_steps=1))
+    assert fitted(60).has_converged is False
 
 
 def test_a_constant_is_not_mistaken_for_an_input():

@@ -9,9 +9,13 @@ import pytest
 from scipy.optimize import minimize
 
 from hybridsim.core.errors import HybridsimError
+from hybridsim.identify import penalty as penalty_module
 from hybridsim.identify.fit import fit
 from hybridsim.identify.penalty import Penalty, Sparsity, l2_weights, solve_penalized_qp, sparsity_penalty
 from hybridsim.identify.problem import Stage
+from hybridsim.identify.solvers import box_qp, levenberg_marquardt
+from hybridsim.identify.solvers.box_qp import solve_box_qp
+from hybridsim.identify.solvers.solver import Termination
 from hybridsim.identify.theta_layout import ThetaLayout
 from hybridsim.networks.friction import JointFriction
 from hybridsim.networks.mlp import MLP
@@ -69,7 +73,7 @@ def test_the_minimum_satisfies_the_optimality_conditions(seed, weight):
     A, a, theta = quadratic(seed)
     groups = ((np.array([0, 1]), weight), (np.array([2, 3, 4]), weight))
     penalty = Penalty(np.array([0.0, 0.0, 0.0, 0.0, 0.0, weight]), groups)
-    step = solve_penalized_qp(A, a, -UNBOUNDED, UNBOUNDED, theta, penalty)[0]
+    step = solve_penalized_qp(A, a, -UNBOUNDED, UNBOUNDED, theta, penalty).x[0]
     found, gradient = theta[0] + step, a[0] + A[0] @ step
     for which, w in (*groups, (np.array([5]), weight)):
         size = np.linalg.norm(found[which])
@@ -83,7 +87,7 @@ def test_a_strong_penalty_leaves_exact_zeros_and_a_weak_one_none():
     A, a, theta = quadratic(0)
     for weight, zeros in ((1e3, N), (1e-6, 0)):
         penalty = Penalty(np.full(N, weight), ())
-        found = theta + solve_penalized_qp(A, a, -UNBOUNDED, UNBOUNDED, theta, penalty)
+        found = theta + solve_penalized_qp(A, a, -UNBOUNDED, UNBOUNDED, theta, penalty).x
         assert np.count_nonzero(found == 0.0) == zeros
 
 
@@ -91,7 +95,7 @@ def test_bounds_hold_with_a_penalty():
     A, a, theta = quadratic(1)
     lower, upper = np.full((1, N), -0.1), np.full((1, N), 0.1)
     lower[0, 2] = upper[0, 2] = 0.0
-    step = solve_penalized_qp(A, a, lower, upper, theta, Penalty(np.full(N, 0.3), ()))
+    step = solve_penalized_qp(A, a, lower, upper, theta, Penalty(np.full(N, 0.3), ())).x
     assert np.all(step >= lower - 1e-15) and np.all(step <= upper + 1e-15) and step[0, 2] == 0.0
 
 
@@ -99,7 +103,7 @@ def test_groups_and_bounds_together_have_one_minimum():
     """½|y − (3, 1)|² + 1.5 |y| within ±1: the first entry is at its bound, which affects the second."""
     A, theta = np.eye(2)[None], np.zeros((1, 2))
     penalty = Penalty(np.zeros(2), ((np.array([0, 1]), 1.5),))
-    found = solve_penalized_qp(A, np.array([[-3.0, -1.0]]), -np.ones((1, 2)), np.ones((1, 2)), theta, penalty)[0]
+    found = solve_penalized_qp(A, np.array([[-3.0, -1.0]]), -np.ones((1, 2)), np.ones((1, 2)), theta, penalty).x[0]
     second = found[1]
     assert found[0] == 1.0
     assert second - 1.0 + 1.5 * second / np.hypot(1.0, second) == pytest.approx(0.0, abs=1e-7)
@@ -111,7 +115,7 @@ def test_no_step_within_bounds_is_better(seed):
     rng = np.random.default_rng(seed)
     lower, upper = np.full((1, N), -0.3), np.full((1, N), 0.2)
     penalty = Penalty(np.full(N, 0.1), NESTED)
-    step = solve_penalized_qp(A, a, lower, upper, theta, penalty)[0]
+    step = solve_penalized_qp(A, a, lower, upper, theta, penalty).x[0]
 
     def cost(x):
         return a[0] @ x + 0.5 * x @ A[0] @ x + penalty(theta[0] + x)
@@ -119,6 +123,33 @@ def test_no_step_within_bounds_is_better(seed):
     for size in (1e-3, 1e-2, 0.1):
         for _ in range(200):
             assert cost(step) <= cost(np.clip(step + size * rng.normal(size=N), lower[0], upper[0])) + 1e-9
+
+
+def test_a_penalized_minimum_that_is_not_reached_is_reported(monkeypatch):
+    A, a, theta = quadratic(0)
+    arguments = (A, a, -UNBOUNDED, UNBOUNDED, theta, Penalty(np.full(N, 0.1), NESTED))
+    assert solve_penalized_qp(*arguments).has_converged.tolist() == [True]
+    monkeypatch.setattr(penalty_module, "MAX_ITERATIONS", 2)
+    assert solve_penalized_qp(*arguments).has_converged.tolist() == [False]
+    with np.errstate(all="ignore"):
+        overflow = solve_penalized_qp(A, np.full((1, N), 1e308), *arguments[2:])
+    assert overflow.has_converged.tolist() == [False]
+
+
+def test_a_bounded_minimum_that_is_not_reached_is_reported(monkeypatch):
+    """Without releases, an entry that a clamped one has pushed to its bound stays there."""
+    rng = np.random.default_rng(0)
+    J, a = rng.normal(size=(200, 8, N)), rng.normal(size=(200, N))
+    A, lower, upper = J.transpose(0, 2, 1) @ J, np.full((200, N), -0.05), np.full((200, N), 0.05)
+    exact = solve_box_qp(A, a, lower, upper)
+    assert exact.has_converged.all()
+    monkeypatch.setattr(box_qp, "MAX_RELEASES", 0)
+    limited = solve_box_qp(A, a, lower, upper)
+    # the flag is false exactly where the minimum was missed
+    np.testing.assert_array_equal(limited.has_converged, (limited.x == exact.x).all(axis=1))
+    assert 0 < np.count_nonzero(~limited.has_converged) < 200
+    none = solve_box_qp(np.zeros((2, 0, 0)), *(np.zeros((2, 0)),) * 3)
+    assert none.x.shape == (2, 0) and none.has_converged.all()
 
 
 def test_groups_that_overlap_without_being_nested_are_errors(two_network_space):
@@ -217,3 +248,23 @@ def test_a_fit_sets_unneeded_parameters_to_zero():
     assert 1e-6 < abs(dense["gravity.x"]) < 0.05
     assert sparse["gravity.x"] == 0.0
     assert sparse["joint.damping[joint0]"] == pytest.approx(0.1, rel=0.05)
+
+
+@pytest.mark.parametrize("l1", [0.0, 300.0])
+def test_a_fit_that_ends_with_an_inaccurate_step_has_not_converged(l1, monkeypatch):
+    """The flag of the subproblem decides on the termination only, not on the estimate."""
+    free_parameters = [Free("joint.damping[*]", bounds=(0, 1), initial=0.05, l1=l1)]
+    fit_problem = pendulum_problem(free_parameters, damping=0.1, noise=1e-3)
+    stage = Stage(window=0.5)
+    exact = fit(fit_problem, [stage])
+    assert exact.has_converged and exact.terminations[0] is not Termination.INACCURATE_STEP
+    name = "solve_penalized_qp" if l1 else "solve_box_qp"
+    solve = getattr(levenberg_marquardt, name)
+    monkeypatch.setattr(
+        levenberg_marquardt,
+        name,
+        lambda *args, **options: solve(*args, **options)._replace(has_converged=np.zeros(1, bool)),
+    )
+    inexact = fit(fit_problem, [stage])
+    assert inexact.terminations == (Termination.INACCURATE_STEP,) and not inexact.has_converged
+    np.testing.assert_array_equal(inexact.theta, exact.theta)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from hybridsim.dynamics.regressor import inertial_parameters
-from hybridsim.identify.physical_consistency import ConsistentInertias, consistent_least_squares
+from hybridsim.identify import physical_consistency
+from hybridsim.identify.physical_consistency import TOLERANCE, ConsistentInertias, consistent_least_squares
 from hybridsim.robots import four_joint_arm
 
 
@@ -46,7 +47,21 @@ def test_least_squares_inside_the_set_is_the_unconstrained_solution(bodies, phi)
     J = random.normal(size=(60, len(nominal)))
     x = 1e-4 * random.normal(size=len(nominal))
     found = consistent_least_squares(bodies, J.T @ J, J.T @ J @ x, nominal, scales)
-    np.testing.assert_allclose((found - nominal) / scales, x, atol=1e-6)
+    assert found.has_converged and found.residual < TOLERANCE
+    np.testing.assert_allclose((found.parameters - nominal) / scales, x, atol=1e-6)
+
+
+def test_lack_of_convergence_is_reported_with_its_residual(bodies, phi, monkeypatch):
+    nominal = np.concatenate([phi.ravel(), np.full(3, 0.5)])
+    scales = np.abs(nominal) + 0.01
+    J = np.random.default_rng(1).normal(size=(60, len(nominal)))
+    residuals = []
+    for limit in (1, 5, 25):
+        monkeypatch.setattr(physical_consistency, "MAX_ITERATIONS", limit)
+        found = consistent_least_squares(bodies, J.T @ J, J.T @ np.ones(60), nominal, scales)
+        assert not found.has_converged and bodies.is_consistent(found.parameters[:40].reshape(4, 10)).all()
+        residuals.append(found.residual)
+    assert TOLERANCE < residuals[2] < residuals[1] < residuals[0] < np.inf
 
 
 def test_constrained_least_squares_is_better_than_projection(bodies, phi):
@@ -63,7 +78,7 @@ def test_constrained_least_squares_is_better_than_projection(bodies, phi):
         y = (values - nominal) / scales
         return 0.5 * y @ gram @ y - right @ y
 
-    found = consistent_least_squares(bodies, gram, right, nominal, scales)
+    found = consistent_least_squares(bodies, gram, right, nominal, scales).parameters
     clipped = nominal + scales * x
     clipped[:40] = bodies.parameters(bodies.project(bodies.pseudo_inertias(clipped[:40].reshape(4, 10)))).ravel()
     clipped[40:] = np.maximum(clipped[40:], 0.0)

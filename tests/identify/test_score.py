@@ -1,6 +1,7 @@
 """Scores: zero for the true parameters, and increasing with their error."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,7 +9,10 @@ import pytest
 from hybridsim.core.errors import HybridsimError
 from hybridsim.data.derivative import derivative
 from hybridsim.data.recording import Recording
-from hybridsim.identify.score import Score, score_predictions, score_windows
+from hybridsim.identify import score as score_module
+from hybridsim.identify.initial_state_fit import fit_initial_states
+from hybridsim.identify.problem import Stage
+from hybridsim.identify.score import Score, calibrate, score_predictions, score_windows
 from hybridsim.params.free import Free
 from support.fit_problems import build_fit_problem, double_pendulum_problem
 
@@ -82,8 +86,34 @@ def test_a_diverging_window_does_not_affect_the_others(fit_problem):
     assert found.worst == np.inf
 
 
+def test_windows_whose_initial_states_did_not_converge_are_counted(fit_problem, monkeypatch):
+    theta, limited = theta_of(fit_problem, TRUE_VALUES * 1.2), partial(fit_initial_states, max_steps=1)
+    arguments = {"initialization_time": 0.1, "horizon": 0.2}
+
+    def unconverged_counts():
+        scores = (
+            score_windows(fit_problem, theta, fit_problem.train, 0.3),
+            score_predictions(fit_problem, theta, fit_problem.train, **arguments),
+        )
+        return [one.scores[0].unconverged_count for one in scores]
+
+    assert unconverged_counts() == [0, 0]
+    monkeypatch.setattr(score_module, "fit_initial_states", lambda objective, point, **_: limited(objective, point))
+    assert unconverged_counts() == [6, 6]
+
+
+def test_per_run_parameters_that_did_not_converge_count_for_all_windows():
+    sensor_bias = Free("sensor.bias[*]", per="run", scale=0.01)
+    noisy_problem = double_pendulum_problem([Free("joint.damping[*]", bounds=(0, 1)), sensor_bias], noise=2e-3)
+    objective, _ = noisy_problem.objective(Stage(window=0.3))
+    start = objective.point(noisy_problem.space.initial)
+    assert calibrate(objective, start).has_converged.all()
+    limited = calibrate(objective, start, max_steps=1)
+    assert limited.has_converged.shape == start.q.shape[:2] and not limited.has_converged.any()
+
+
 def test_summaries():
-    score = Score(("a", "b"), np.array([[3.0, 4.0], [np.nan, 1.0], [0.0, 0.0]]), 0)
+    score = Score(("a", "b"), np.array([[3.0, 4.0], [np.nan, 1.0], [0.0, 0.0]]), 0, 0)
     np.testing.assert_allclose(score.window_rms, [np.sqrt(12.5), 1.0, 0.0])
     assert (score.median, score.worst) == (1.0, pytest.approx(np.sqrt(12.5)))
     assert score.channel_rms == pytest.approx({"a": np.sqrt(4.5), "b": np.sqrt(17.0 / 3.0)})

@@ -55,5 +55,8 @@ def audit(
     print_table(titles, rows, right=titles[2:])
     excluded = f"; {pluralize(energies['diverged'], 'window')} diverged and excluded" if energies["diverged"] else ""
     say(f"over {energies['duration']:.4g} s of motion in {pluralize(energies['windows'], 'window')}{excluded}")
+    if energies["unconverged"]:
+        windows = pluralize(energies["unconverged"], "window")
+        say(f"remark: the fit of the initial states did not converge in {windows}", style="yellow")
     say(f"change of mechanical energy in these windows, all effects included: {energies['energy_change']:.4g} J")
     return 0

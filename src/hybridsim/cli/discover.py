@@ -83,5 +83,10 @@ def discover(
         f"{summary['rms_with_all_inputs']:.3g} σ with all inputs, {summary['rms']:.3g} σ with the selected inputs "
         f"({SIGMA})"
     )
+    if not summary["converged"]:
+        say(
+            "remark: the fit of the selected inputs did not converge; their weights are the best iterate",
+            style="yellow",
+        )
     say(f"blueprint, wiring.svg and weights.svg: {folder}")
     return 0

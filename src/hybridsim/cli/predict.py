@@ -42,7 +42,7 @@ def predict(
     from hybridsim.project.build.task import task_of
     from hybridsim.project.report.prediction import fitted_theta, write_prediction
     from hybridsim.project.report.prediction import predict as predict_runs
-    from hybridsim.project.report.result import score_label
+    from hybridsim.project.report.result import score_label, unconverged_windows
     from hybridsim.project.run_folder.folder import RunFolder
     from hybridsim.project.schema.load import load_project
 
@@ -71,6 +71,8 @@ def predict(
         cells.append(("residual of all channels", before, after, "σ"))
         print_table(("RMS error", "before the fit", "after", "unit"), cells, right=("before the fit", "after"))
     say(SIGMA)
+    for remark in unconverged_windows(scores["scores"]):
+        say(f"remark: {remark}", style="yellow")
     say(f"written to {folder}")
     return 0
 

@@ -85,4 +85,4 @@ class ParameterError(HybridsimError):
 
 
 class ModelWarning(UserWarning):
-    """A model that can be used, but has suspicious properties."""
+    """A model or an estimate that can be used, but has suspicious properties."""

@@ -246,6 +246,7 @@ def _error_statistics(score) -> dict[str, Any]:
         "worst": float(np.max(errors)),
         "windows": len(errors),
         "diverged": score.diverged_count,
+        "unconverged": score.unconverged_count,
     }
 
 

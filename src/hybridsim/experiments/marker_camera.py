@@ -12,6 +12,8 @@ import numpy as np
 from jaxtyping import Float
 from scipy.optimize import least_squares
 
+from hybridsim.core.errors import HybridsimError
+
 Array = np.ndarray
 UNIT = 1000.0
 """Image units per calibration unit, so that all parameters are of order one or less."""
@@ -31,6 +33,9 @@ PRIOR_STD = (0.02, 0.02, 0.02, 0.02, 0.02, 0.5, 0.5, 0.02, 0.02, 0.02)
 """Prior standard deviations of the parameters; without distortion, for example, its centre is unidentifiable."""
 NOISE = (0.35, 0.5)
 """Noise of the two calibrated link lengths, standard deviation [image units]."""
+
+MAX_EVALUATIONS_PER_UNKNOWN = 100
+"""Maximum number of evaluations of the residuals, relative to the number of unknowns."""
 
 
 class Markers(NamedTuple):
@@ -80,6 +85,9 @@ def calibrate(runs: Mapping[str, Markers], every: int = 20) -> Camera:
     Args:
         runs: markers by run name.
         every: use every n-th frame.
+
+    Raises:
+        HybridsimError: the least squares do not converge.
     """
     subsampled = [Markers(*(x[::every] for x in markers)) for markers in runs.values()]
     origin = np.mean([fit_circle(markers.elbow)[0] for markers in subsampled], axis=0)
@@ -100,5 +108,11 @@ def calibrate(runs: Mapping[str, Markers], every: int = 20) -> Camera:
     weights = [UNIT * length / noise for length, noise in zip(lengths, NOISE, strict=True)]
     pivots = [(fit_circle(markers.elbow)[0] - origin) / UNIT for markers in subsampled]
     scale = np.concatenate([PRIOR_STD, np.full(2 + 2 * len(subsampled), 1e-3)])
-    solution = least_squares(residuals, np.concatenate([np.zeros(10), lengths, *pivots]), x_scale=scale)
+    initial = np.concatenate([np.zeros(10), lengths, *pivots])
+    solution = least_squares(residuals, initial, x_scale=scale, max_nfev=MAX_EVALUATIONS_PER_UNKNOWN * len(initial))
+    if not solution.success:
+        raise HybridsimError(
+            f"the camera calibration did not converge in {solution.nfev} evaluations (optimality "
+            f"{solution.optimality:.2g}): {solution.message}"
+        )
     return Camera(origin, solution.x[:10])

@@ -121,7 +121,9 @@ def discover(
         seed_search = search(problem.with_train(_subsample(problem, seed)), seed)
         result = seed_search.run(seed)
         names = ", ".join(str(unit) for unit in sorted(result.best.support)) or "nothing"
-        seed_search.log(f"{names}; RMS residual {result.best.residual_rms:.3g}, {baseline_rms:.3g} without networks")
+        remark = "" if result.best.has_converged else "; the fit did not converge"
+        residuals = f"RMS residual {result.best.residual_rms:.3g}, {baseline_rms:.3g} without networks"
+        seed_search.log(f"{names}; {residuals}{remark}")
         results.append(result)
         on_seed(result)
     support = frozenset(unit for unit, share in _frequency(candidates, results).items() if share > 0.5)
@@ -129,7 +131,7 @@ def discover(
         (r for r in results if r.best.support == support), key=lambda r: r.best.residual_rms, default=results[0]
     )
     final_search = search(problem, seed_result.seed)
-    refitted = final_search.evaluate(support, final_search.refit([stage], support, seed_result.best.theta))
+    refitted = final_search.evaluate(support, *final_search.refit([stage], support, seed_result.best.theta))
     final = min(refitted, final_search.fit_from_scratch(support), key=lambda f: f.residual_rms)
     return Discovery(problem, candidates, baseline_rms, tuple(results), final)
 

@@ -122,7 +122,8 @@ def fit(
             if previous is not None:
                 point = carry_over_initial_states(previous[0], previous[1], objective, point)
                 # not in the first stage: while θ is far from its optimum, initial states would absorb its errors
-                point = fit_initial_states(objective, point)
+                # convergence does not matter: the solver fits them further, together with θ
+                point = fit_initial_states(objective, point).point
             state = solver.init(objective, point)
             _check_not_diverged(state, objective, guess)
             if checkpoint_store and solver.is_done(state):

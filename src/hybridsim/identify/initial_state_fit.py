@@ -6,9 +6,10 @@ local minimum: truncated windows are fitted first, with growing horizons.
 """
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from hybridsim.identify.objective import Objective, Pairs, Point
 
@@ -20,9 +21,20 @@ MIN_HORIZON_STEPS = 32
 INITIAL_DAMPING, MAX_DAMPING = 1e-3, 1e8
 COST_TOLERANCE = 1e-9
 """Relative decrease of the cost below which a window has converged."""
+NEGLIGIBLE_COST = 1e-12
+"""Cost below which a window has converged in any case: residuals of a millionth of a standard deviation are rounding
+errors, whose relative decrease means nothing."""
 
 
-def fit_initial_states(objective: Objective, point: Point, *, max_steps: int = 30, growing: bool = True) -> Point:
+class FittedPoint(NamedTuple):
+    """Result of a fit of initial states."""
+
+    point: Point
+    has_converged: Bool[Array, "P W"]
+    """Which windows met the tolerance; false at the step limit, for lack of progress, and where a window diverges."""
+
+
+def fit_initial_states(objective: Objective, point: Point, *, max_steps: int = 30, growing: bool = True) -> FittedPoint:
     """Fit the initial states of all windows; those of diverging windows remain unchanged.
 
     Args:
@@ -31,11 +43,13 @@ def fit_initial_states(objective: Objective, point: Point, *, max_steps: int = 3
         max_steps: maximum number of steps per horizon.
         growing: fit truncated windows first, with growing horizons.
     """
+    fitted = FittedPoint(point, np.ones(point.q.shape[:2], dtype=bool))
     if not objective.s:
-        return point
+        return fitted
+    # convergence on truncated windows does not matter: they only provide initial values
     for horizon in growing_horizons(objective) if growing else (objective,):
-        point = _fit(horizon, point, max_steps)
-    return point
+        fitted = _fit(horizon, fitted.point, max_steps)
+    return fitted
 
 
 def growing_horizons(objective: Objective) -> Iterator[Objective]:
@@ -47,12 +61,12 @@ def growing_horizons(objective: Objective) -> Iterator[Objective]:
     yield objective
 
 
-def _fit(objective: Objective, point: Point, max_steps: int) -> Point:
+def _fit(objective: Objective, point: Point, max_steps: int) -> FittedPoint:
     instance, window = (x.ravel() for x in np.indices(point.q.shape[:2]))
     cost, d, D = objective.initial_state_equations(point, (instance, window))
     damping, growth = np.full(len(cost), INITIAL_DAMPING), np.full(len(cost), 2.0)
     scale = np.einsum("kii->ki", D).copy()
-    running = np.flatnonzero(np.isfinite(cost))
+    running, has_converged = np.flatnonzero(np.isfinite(cost)), np.zeros(len(cost), dtype=bool)
     for _ in range(max_steps):
         if not len(running):
             break
@@ -66,6 +80,7 @@ def _fit(objective: Objective, point: Point, max_steps: int) -> Point:
         point = _with_states(point, accepted_pairs, trial.q[accepted_pairs], trial.qd[accepted_pairs])
         done = (predicted <= COST_TOLERANCE * cost[running]) & (damping[running] <= 1.0)
         done |= accepted & (cost[running] - new <= COST_TOLERANCE * cost[running]) & (damping[running] <= 1.0)
+        has_converged[running] = done
         damping[running] *= np.where(accepted, 1.0 / 3.0, growth[running])
         growth[running] = np.where(accepted, 2.0, 2.0 * growth[running])
         done |= damping[running] > MAX_DAMPING
@@ -77,7 +92,8 @@ def _fit(objective: Objective, point: Point, max_steps: int) -> Point:
             )
             scale[relinearized] = np.maximum(scale[relinearized], np.einsum("kii->ki", D[relinearized]))
         running = running[~done]
-    return point
+    has_converged |= cost <= NEGLIGIBLE_COST
+    return FittedPoint(point, has_converged.reshape(point.q.shape[:2]))
 
 
 def _step(D: Float[Array, "k s s"], d: Float[Array, "k s"], damping: Float[Array, "k s"]) -> Float[Array, "k s"]:

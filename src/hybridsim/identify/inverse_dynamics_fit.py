@@ -14,9 +14,15 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Float
 
+from hybridsim.core.warnings import warn_user
 from hybridsim.data.recording import Recording
 from hybridsim.dynamics.regressor import inertial_parameters
-from hybridsim.identify.physical_consistency import ConsistentInertias, consistent_least_squares
+from hybridsim.identify.physical_consistency import (
+    MAX_ITERATIONS,
+    TOLERANCE,
+    ConsistentInertias,
+    consistent_least_squares,
+)
 from hybridsim.identify.torque_regression import TorqueRegression, measured_motion, torque_regression
 from hybridsim.identify.windows import ChannelRoles
 from hybridsim.model.inertial import inertia_matrix
@@ -49,6 +55,10 @@ class InverseDynamicsFit:
     error_before: Float[Array, " nv"]
     error_after: Float[Array, " nv"]
     """Root mean square torque error [N·m or N], with the model's parameters and with the estimate."""
+    residual: float
+    """Residual of the constrained least squares: see `ConsistentEstimate`."""
+    has_converged: bool
+    """Whether the constrained least squares converged; otherwise the estimate is consistent, but not the best fit."""
 
     def theta(self, space: ParameterSpace) -> Float[Array, " n"]:
         """θ of the estimate, clipped to the bounds of a space."""
@@ -74,6 +84,8 @@ def fit_inverse_dynamics(
         ridge: weight of the ridge penalty. A parameter to which the torques have this sensitivity, relative to their
             magnitude, is determined by data and penalty in equal parts.
 
+    Warns if the constrained least squares do not converge.
+
     Raises:
         HybridsimError: the model or its sensors are not supported.
     """
@@ -92,7 +104,15 @@ def fit_inverse_dynamics(
     information = weighted.T @ weighted
     gram, rhs = information + ridge**2 * np.eye(len(nominal)), weighted.T @ residual
     unconstrained = nominal + scales * np.linalg.solve(gram, rhs)
-    estimate = consistent_least_squares(bodies, gram, rhs, nominal, scales)
+    consistent = consistent_least_squares(bodies, gram, rhs, nominal, scales)
+    if not consistent.has_converged:
+        warn_user(
+            f"the constrained least squares of the inverse-dynamics fit of model {model.name!r} did not converge in "
+            f"{MAX_ITERATIONS} iterations: the residual of the constraints, relative to the typical magnitude of the "
+            f"parameters, is {consistent.residual:.2g} instead of {TOLERANCE:g}; the estimate is physically "
+            "consistent, but not quite the one that fits the torques best"
+        )
+    estimate = consistent.parameters
     errors = [np.sqrt(np.mean(np.square(regression.known - A @ x), axis=0)) for x in (nominal, estimate)]
     names = np.array(model.topology.body_names)[has_mass]
     is_consistent = bodies.is_consistent(unconstrained[: 10 * has_mass.sum()].reshape(-1, 10))
@@ -107,6 +127,8 @@ def fit_inverse_dynamics(
         tuple(names[~is_consistent].tolist()),
         errors[0],
         errors[1],
+        consistent.residual,
+        consistent.has_converged,
     )
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from hybridsim.identify.solvers.box_qp import TINY, solve_box_qp
 
@@ -47,6 +47,8 @@ class GaussNewtonStep(NamedTuple):
     initial_states: Float[np.ndarray, "P W s"]
     predicted_decrease: Float[np.ndarray, " P"]
     """Predicted decrease of ½ |r|²."""
+    has_converged: Bool[np.ndarray, " P"]
+    """Whether the minimum within the bounds was reached: see `QPSolution`."""
 
 
 class ReducedEquations(NamedTuple):
@@ -117,9 +119,9 @@ def bounded_step(
         solve_qp: solver of the reduced box-constrained QP; `solve_penalized_qp` if there is a penalty.
     """
     reduced = eliminate_initial_states(equations, theta_damping, state_damping)
-    step = solve_qp(reduced.A, reduced.a, lower, upper)
+    step, has_converged = solve_qp(reduced.A, reduced.a, lower, upper)
     states = reduced.constant + np.einsum("pwsi,pi->pws", reduced.from_theta, step)
-    return GaussNewtonStep(step, states, _predicted_decrease(equations, step, states))
+    return GaussNewtonStep(step, states, _predicted_decrease(equations, step, states), has_converged)
 
 
 def _predicted_decrease(equations: NormalEquations, step: np.ndarray, states: np.ndarray) -> np.ndarray:

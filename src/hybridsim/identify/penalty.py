@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from hybridsim.core.errors import HybridsimError
-from hybridsim.identify.solvers.box_qp import solve_box_qp
+from hybridsim.identify.solvers.box_qp import QPSolution, solve_box_qp
 from hybridsim.identify.theta_layout import ThetaLayout
 from hybridsim.networks.weight_name import WeightName, parse_weight_name
 
@@ -167,20 +167,19 @@ def solve_penalized_qp(
     upper: Float[Array, "P N"],
     theta: Float[Array, "P N"],
     penalty: Penalty,
-) -> Float[Array, "P N"]:
+) -> QPSolution:
     """Step x between bounds that minimizes a·x + ½ x·A x plus the penalty of θ + x."""
-    unpenalized = solve_box_qp(A, a, lower, upper)
+    unpenalized = solve_box_qp(A, a, lower, upper).x
     with np.errstate(over="ignore", invalid="ignore"):
-        return np.stack(
-            [_admm(A[p], a[p], lower[p], upper[p], theta[p], penalty, unpenalized[p]) for p in range(len(a))]
-        )
+        solutions = [_admm(A[p], a[p], lower[p], upper[p], theta[p], penalty, unpenalized[p]) for p in range(len(a))]
+    return QPSolution(np.stack([x for x, _ in solutions]), np.array([converged for _, converged in solutions]))
 
 
-def _admm(A, a, lower, upper, theta, penalty: Penalty, unpenalized) -> Float[Array, " N"]:
+def _admm(A, a, lower, upper, theta, penalty: Penalty, unpenalized) -> tuple[Float[Array, " N"], bool]:
     """Penalized minimum of one instance, by alternating directions (ADMM, Boyd et al. 2011) with adaptive ρ.
 
     The quadratic function, the penalty and the bounds each have a copy of the unknowns; the penalty's copy, whose zeros
-    are exact, is the result.
+    are exact, is the result. The second result is whether the tolerance was met within `MAX_ITERATIONS`.
     """
     fixed = lower >= upper
     bounded = bool(np.any(np.isfinite(lower[~fixed]) | np.isfinite(upper[~fixed])))
@@ -219,11 +218,11 @@ def _admm(A, a, lower, upper, theta, penalty: Penalty, unpenalized) -> Float[Arr
         dual = rho * np.linalg.norm(np.tile(scale, 2) * (np.concatenate([z, clipped]) - before))
         size = max(np.linalg.norm(scale * z), np.linalg.norm(scale * x), np.finfo(float).tiny)
         if not np.isfinite(size):
-            return unpenalized  # overflow: the solver will reject this step as well
+            return unpenalized, False  # overflow: the solver will reject this step as well
         if max(primal, dual) <= TOLERANCE * size:
-            break
+            return np.clip(z, low, high) - theta, True
         if iteration % 50 == 49 and not 0.1 < primal / max(dual, np.finfo(float).tiny) < 10.0:
             factor = 5.0 if primal > dual else 0.2
             rho, u, v = rho * factor, u / factor, v / factor
             inverse = inverse_matrix(rho)
-    return np.clip(z, low, high) - theta
+    return np.clip(z, low, high) - theta, False

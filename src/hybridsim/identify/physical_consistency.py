@@ -2,10 +2,12 @@
 
 A body is physically consistent if its pseudo-inertia, the second moments ∫ x xᵀ dm of x = (r, 1), is positive definite
 (Wensing, Kim & Slotine 2018): a convex set, with a projection that clips eigenvalues. The sum of squares is minimized
-over it by the alternating direction method of multipliers (ADMM, Boyd et al. 2011).
+over it by the alternating direction method of multipliers (ADMM, Boyd et al. 2011), which reports how far from its
+tolerance it ended.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -71,13 +73,29 @@ class ConsistentInertias:
         return np.linalg.eigvalsh(self.pseudo_inertias(phi))[:, 0] >= self.min_eigenvalue * (1.0 - 1e-6)
 
 
+class ConsistentEstimate(NamedTuple):
+    """Result of `consistent_least_squares`."""
+
+    parameters: Float[Array, " c"]
+    """Physically consistent also without convergence."""
+    residual: float
+    """Larger of the primal and the dual residual of ADMM, scaled by the typical magnitude of each parameter: distance
+    of the consistent parameters from those that minimize the augmented sum of squares, and last change of the former.
+    """
+
+    @property
+    def has_converged(self) -> bool:
+        """Whether the residual is below the tolerance, so that the parameters minimize the sum of squares."""
+        return self.residual < TOLERANCE
+
+
 def consistent_least_squares(
     bodies: ConsistentInertias,
     gram: Float[Array, "c c"],
     rhs: Float[Array, " c"],
     origin: Float[Array, " c"],
     scale: Float[Array, " c"],
-) -> Float[Array, " c"]:
+) -> ConsistentEstimate:
     """Physically consistent parameters origin + scale · x that minimize ½ x·gram x − rhs·x.
 
     Args:
@@ -102,12 +120,13 @@ def consistent_least_squares(
     F = np.stack([split_variables(scale * e) - zero for e in np.eye(len(origin))], axis=1)
     weight = np.trace(gram) / np.trace(F.T @ F)
     inverse = np.linalg.inv(gram + weight * F.T @ F)
-    z, u = project(offset), np.zeros_like(offset)
+    z, u, residual = project(offset), np.zeros_like(offset), np.inf
     for _ in range(MAX_ITERATIONS):
         y = offset + F @ (inverse @ (rhs + weight * F.T @ (z - u - offset)))
         before, z = z, project(y + u)
         u = u + y - z
-        if max(np.abs(y - z).max(), np.abs(z - before).max()) < TOLERANCE:
+        residual = float(max(np.abs(y - z).max(), np.abs(z - before).max()))
+        if residual < TOLERANCE:
             break
     phi = bodies.parameters(z[: b // 10 * 16].reshape(-1, 4, 4))
-    return np.concatenate([phi.ravel(), z[b // 10 * 16 :] * scale[b:]])
+    return ConsistentEstimate(np.concatenate([phi.ravel(), z[b // 10 * 16 :] * scale[b:]]), residual)

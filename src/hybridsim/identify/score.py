@@ -16,10 +16,16 @@ from jaxtyping import Bool, Float
 from hybridsim.core.blas import limit_blas_to_one_thread
 from hybridsim.core.errors import HybridsimError
 from hybridsim.data.recording import Recording
-from hybridsim.identify.initial_state_fit import fit_initial_states, growing_horizons
+from hybridsim.identify.initial_state_fit import (
+    NEGLIGIBLE_COST,
+    FittedPoint,
+    fit_initial_states,
+    growing_horizons,
+)
 from hybridsim.identify.objective import Objective, Point
 from hybridsim.identify.problem import FitProblem, Stage
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
+from hybridsim.identify.solvers.solver import Termination
 from hybridsim.identify.windows import time_span
 
 Array = np.ndarray
@@ -38,6 +44,9 @@ class Score:
     """Root mean square error of every window and channel, in the channel's unit; NaN for windows without samples."""
     diverged_count: int
     """Number of windows whose simulation diverged; they have no rows in `rms`, and their errors count as infinite."""
+    unconverged_count: int
+    """Number of other windows whose initial state, or the per-run parameters of whose run, were not fitted to
+    convergence; their errors may be larger than those of the best fit."""
 
     @property
     def window_rms(self) -> Float[Array, " W"]:
@@ -79,6 +88,8 @@ class WindowScores(NamedTuple):
     """Simulated readings at the times of the measurements."""
     ok: Bool[Array, "P W"]
     """Which windows did not diverge."""
+    has_converged: Bool[Array, "P W"]
+    """Which windows have initial states and per-run parameters that were fitted to convergence."""
 
     @property
     def scores(self) -> tuple[Score, ...]:
@@ -154,9 +165,11 @@ def score_predictions(
             f"no run is long enough to predict {horizon:g} s from the preceding {initialization_time:g} s{after}"
         )
     theta = whole.layout.stack(np.atleast_2d(thetas))
+    is_calibrated = np.ones((len(theta), 1), dtype=bool)
     if whole.layout.has_per_run_parameters:
         calibration = whole.select(np.flatnonzero(is_calibration))
-        theta = calibrate(calibration, calibration.stacked_point(theta)).theta
+        calibrated = calibrate(calibration, calibration.stacked_point(theta))
+        theta, is_calibrated = calibrated.point.theta, calibrated.has_converged.all(axis=1, keepdims=True)
     objective, is_predicted = whole.select(index), is_predicted[index]
     weight = objective.windows.weight
     # numerically differentiated channels depend on later samples
@@ -165,11 +178,12 @@ def score_predictions(
     depends_on_predicted = latest > prediction_start * (1 + ROUNDING)
     steps = math.ceil(prediction_start / objective.windows.dt - ROUNDING)
     early = objective.with_weight(np.where(depends_on_predicted, 0.0, weight)).truncate(steps)
-    point = fit_initial_states(early, early.stacked_point(theta))
-    return _simulate(objective.with_weight(np.where(is_predicted, weight, 0.0)), point)
+    fitted = fit_initial_states(early, early.stacked_point(theta))
+    fitted = fitted._replace(has_converged=fitted.has_converged & is_calibrated)
+    return _simulate(objective.with_weight(np.where(is_predicted, weight, 0.0)), fitted)
 
 
-def calibrate(objective: Objective, point: Point, *, max_steps: int = 30, growing: bool = True) -> Point:
+def calibrate(objective: Objective, point: Point, *, max_steps: int = 30, growing: bool = True) -> FittedPoint:
     """Fit initial states and per-run parameters, with the common parameters fixed.
 
     Args:
@@ -181,14 +195,17 @@ def calibrate(objective: Objective, point: Point, *, max_steps: int = 30, growin
     if not objective.layout.has_per_run_parameters:
         return fit_initial_states(objective, point, max_steps=max_steps, growing=growing)
     solver = LevenbergMarquardt(fix_common=True, max_steps=max_steps)
+    has_converged = np.ones(point.q.shape[:2], dtype=bool)
     # long trajectories are as sensitive to per-run parameters as to initial states
     for horizon in growing_horizons(objective) if growing else (objective,):
-        point = fit_initial_states(horizon, point, max_steps=max_steps, growing=False)
+        point = fit_initial_states(horizon, point, max_steps=max_steps, growing=False).point
         state = solver.init(horizon, point)
         while not solver.is_done(state):
             state = solver.step(horizon, state)
         point = state.point
-    return point
+        converged = np.array([Termination(int(termination)).has_converged for termination in state.termination])
+        has_converged = np.broadcast_to((converged | (state.cost <= NEGLIGIBLE_COST))[:, None], point.q.shape[:2])
+    return FittedPoint(point, has_converged)
 
 
 def _complete_windows(
@@ -209,8 +226,8 @@ def _is_calibration_window(problem: FitProblem, objective: Objective, runs: Sequ
     return (w.start < limit[w.recording]) | (w.start <= ends[w.recording, 0])
 
 
-def _simulate(objective: Objective, point: Point) -> WindowScores:
-    return WindowScores(objective, point, *objective.sampled_readings(point))
+def _simulate(objective: Objective, fitted: FittedPoint) -> WindowScores:
+    return WindowScores(objective, fitted.point, *objective.sampled_readings(fitted.point), fitted.has_converged)
 
 
 def _score(scores: WindowScores, instance: int) -> Score:
@@ -224,4 +241,4 @@ def _score(scores: WindowScores, instance: int) -> Score:
         count = selected.sum(axis=1)
         total = np.where(selected, squares, 0.0).sum(axis=1)
         rms[:, channel] = np.sqrt(np.where(count > 0, total / np.maximum(count, 1), np.nan))
-    return Score(names, rms[ok], int((~ok).sum()))
+    return Score(names, rms[ok], int((~ok).sum()), int((ok & ~scores.has_converged[instance]).sum()))

@@ -19,7 +19,7 @@ from hybridsim.core.errors import DivergedError
 from hybridsim.identify.fit import fit
 from hybridsim.identify.penalty import Sparsity
 from hybridsim.identify.problem import FitProblem, Stage
-from hybridsim.identify.score import score_windows
+from hybridsim.identify.score import WindowScores, score_windows
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.networks.prune import CONSTANT, PruningUnit, ablate, input_addresses, reseed
 from hybridsim.networks.weight_name import parse_weight_name
@@ -51,6 +51,9 @@ class FittedSupport(NamedTuple):
     """Root mean square residual on held-out runs."""
     mean_squares: Float[Array, " W"] | None = None
     """Mean squared residual of each held-out window; None if loaded from a file."""
+    has_converged: bool | None = None
+    """Whether the fit converged, and those of the initial states of all held-out windows; None if loaded from a file.
+    """
 
 
 class SeedResult(NamedTuple):
@@ -80,14 +83,14 @@ class SupportSearch:
     def run(self, seed: int) -> SeedResult:
         """Run the search."""
         all_inputs = frozenset(c for c in self.candidates if c.column != CONSTANT)
-        theta = fit(
+        fitted = fit(
             self.problem.with_space(self.problem.space.with_initial(self.initial)), [*self.warm_up, self.stage]
-        ).theta
-        dense = self.evaluate(all_inputs, theta)
+        )
+        dense = self.evaluate(all_inputs, fitted.theta, fitted.has_converged)
         self.log(f"all {len(all_inputs)} inputs, RMS residual {dense.residual_rms:.3g}")
         empty = self.evaluate(frozenset(), theta_with_ablated_networks(self.problem, self.candidates))
         path = [
-            self.evaluate(support, self.refit([self.stage], support, theta))
+            self.evaluate(support, *self.refit([self.stage], support, theta))
             for support, theta in self.penalty_path(dense, empty).items()
         ]
         if not any(self.is_worse(empty, fitted) for fitted in (dense, *path)):
@@ -112,6 +115,7 @@ class SupportSearch:
         runs, channels = self.problem.train, self.problem.channel_roles.noise
         max_penalty = empty.residual_rms**2 * sum(len(run.series[name].t) for run in runs for name in channels)
         penalty, growth = INITIAL_PENALTY * max_penalty, MAX_GROWTH
+        # rough fits by design: they only order the inputs, and every set of inputs is refitted
         solver = LevenbergMarquardt(max_steps=15, cost_tolerance=1e-4)
         theta, support = dense.theta, dense.support
         path: dict[Support, Array] = {}
@@ -119,7 +123,7 @@ class SupportSearch:
             groups = tuple((c.entries, penalty / norm) for c, norm in zip(self.candidates, norms, strict=True))
             sparsity = Sparsity(groups=groups, l2=penalty / norms.max())
             stage = replace(self.stage, sparsity=sparsity, solver=solver)
-            trial = self.fit(self.problem.space.with_initial(theta), [stage])
+            trial, _ = self.fit(self.problem.space.with_initial(theta), [stage])
             remaining = self.remaining_inputs(trial)
             if len(support) - len(remaining) > max(1, len(support) // 2) and growth > MIN_GROWTH:
                 growth = np.sqrt(growth)
@@ -160,9 +164,9 @@ class SupportSearch:
         while best.support:
             smaller = list(_reduced_supports(best.support, self.candidates))
             thetas = np.stack([self.restrict(support, best.theta).initial for support in smaller])
-            order = np.argsort(np.sqrt(self.mean_squares(thetas).mean(axis=1)), kind="stable")
+            order = np.argsort(np.sqrt(_mean_squares(self.score(thetas)).mean(axis=1)), kind="stable")
             for support in (smaller[k] for k in order):
-                fitted = self.evaluate(support, self.refit([self.stage], support, best.theta))
+                fitted = self.evaluate(support, *self.refit([self.stage], support, best.theta))
                 fitted = self.fit_from_scratch(support) if self.is_worse(fitted, reference) else fitted
                 if not self.is_worse(fitted, reference):
                     break
@@ -173,19 +177,23 @@ class SupportSearch:
 
     def fit_from_scratch(self, support: Support) -> FittedSupport:
         """Fit a set of inputs from untrained networks: the weights of a larger set may be poor initial values."""
-        return self.evaluate(support, self.refit([*self.warm_up, self.stage], support, self.initial))
+        return self.evaluate(support, *self.refit([*self.warm_up, self.stage], support, self.initial))
 
-    def refit(self, stages: Sequence[Stage], support: Support, theta: Array) -> Array:
-        """θ of a fit without penalty, with all other inputs removed."""
+    def refit(self, stages: Sequence[Stage], support: Support, theta: Array) -> tuple[Array, bool]:
+        """θ of a fit without penalty, with all other inputs removed, and whether the fit converged."""
         space = self.restrict(support, theta)
-        return self.fit(space, stages) if support else space.initial
+        return self.fit(space, stages) if support else (space.initial, True)
 
-    def fit(self, space: ParameterSpace, stages: Sequence[Stage]) -> Array:
-        """θ of a fit; the initial θ, which is evaluated like any other, if the simulation diverges there."""
+    def fit(self, space: ParameterSpace, stages: Sequence[Stage]) -> tuple[Array, bool]:
+        """θ of a fit, and whether it converged.
+
+        If the simulation diverges at the initial θ, this is the result, and evaluated like any other.
+        """
         try:
-            return fit(self.problem.with_space(space), stages).theta
+            fitted = fit(self.problem.with_space(space), stages)
         except DivergedError:
-            return space.initial
+            return space.initial, False
+        return fitted.theta, fitted.has_converged
 
     def restrict(self, support: Support, theta: Array) -> ParameterSpace:
         """Parameter space in which the weights of all other inputs are fixed such that they have no effect."""
@@ -196,18 +204,23 @@ class SupportSearch:
         entries = [k for k, name in enumerate(names) if name and name.graft in unused_grafts]
         return space.with_fixed(entries, theta_with_ablated_networks(self.problem, self.candidates)[entries])
 
-    def evaluate(self, support: Support, theta: Array) -> FittedSupport:
-        """A set of inputs with its residuals on held-out runs."""
-        mean_squares = self.mean_squares(theta[None])[0]
-        return FittedSupport(support, theta, float(np.sqrt(mean_squares.mean())), mean_squares)
+    def evaluate(self, support: Support, theta: Array, has_converged: bool = True) -> FittedSupport:
+        """A set of inputs with its residuals on held-out runs.
 
-    def mean_squares(self, thetas: Float[Array, "P n"]) -> Float[Array, "P W"]:
-        """Mean squared residual of each held-out window; infinite where the simulation diverges."""
+        Args:
+            support: the inputs.
+            theta: θ with these inputs.
+            has_converged: whether the fit of θ converged.
+        """
+        scores = self.score(theta[None])
+        mean_squares = _mean_squares(scores)[0]
+        has_converged &= not scores.scores[0].unconverged_count
+        return FittedSupport(support, theta, float(np.sqrt(mean_squares.mean())), mean_squares, has_converged)
+
+    def score(self, thetas: Float[Array, "P n"]) -> WindowScores:
+        """Scores of the held-out windows."""
         problem, stage = self.problem, self.stage
-        residual_rms = score_windows(
-            problem, thetas, problem.held_out, stage.window, burn_in=stage.burn_in
-        ).residual_rms
-        return np.square(np.where(np.isfinite(residual_rms), residual_rms, np.inf))
+        return score_windows(problem, thetas, problem.held_out, stage.window, burn_in=stage.burn_in)
 
     def is_worse(self, fitted: FittedSupport, reference: FittedSupport) -> bool:
         """Whether a set of inputs is significantly worse than another.
@@ -227,6 +240,12 @@ class SupportSearch:
         if len(increase) >= MIN_WINDOWS:
             thresholds.append(SIGNIFICANCE * float(np.std(increase, ddof=1)) / np.sqrt(len(increase)))
         return bool(increase.mean() > max(min(thresholds), NEGLIGIBLE_INCREASE * max(mean_square, 1.0)))
+
+
+def _mean_squares(scores: WindowScores) -> Float[Array, "P W"]:
+    """Mean squared residual of each window; infinite where the simulation diverges."""
+    residual_rms = scores.residual_rms
+    return np.square(np.where(np.isfinite(residual_rms), residual_rms, np.inf))
 
 
 def theta_with_fresh_networks(problem: FitProblem, seed: int) -> Array:

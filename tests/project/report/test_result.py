@@ -5,7 +5,7 @@ import pytest
 
 from hybridsim.cli.main import run
 from hybridsim.project.report.comparison import HELD_OUT
-from hybridsim.project.report.result import CONVERGED, remarks_on, suggestions
+from hybridsim.project.report.result import CONVERGED, remarks_on, suggestions, unconverged_windows
 from support.fit_tasks import DAMPING, MASS, write_arm_project
 
 
@@ -50,7 +50,9 @@ def test_suggestions_omit_free_parameters():
 
 @pytest.mark.parametrize("after, is_reported", [(0.99, False), (1.0005, False), (1.2, True)])
 def test_an_increased_residual_is_reported_if_it_is_visible_in_the_digits_shown(after, is_reported):
-    residuals = {name: {"rms": rms, "diverged": 0} for name, rms in (("before", 1.0), ("after", after))}
+    residuals = {
+        name: {"rms": rms, "diverged": 0, "unconverged": 0} for name, rms in (("before", 1.0), ("after", after))
+    }
     score = {
         "run_kind": HELD_OUT,
         "score_kind": "reconstructed",
@@ -62,6 +64,19 @@ def test_an_increased_residual_is_reported_if_it_is_visible_in_the_digits_shown(
     assert any("increased the RMS residual" in remark for remark in remarks) == is_reported
 
 
+def test_windows_that_did_not_converge_cause_one_remark():
+    def row(kind, before, after):
+        normalized = {"before": {"unconverged": before}, "after": {"unconverged": after}}
+        return {"run_kind": kind, "score_kind": "predicted", "duration": 1.0, "windows": 9, "normalized": normalized}
+
+    assert unconverged_windows([row(HELD_OUT, 0, 0)]) == []
+    (remark,) = unconverged_windows([row(HELD_OUT, 0, 2), row("training", 0, 0), row("new", 3, 1)])
+    assert remark.endswith(
+        "may be too large: 0 before the fit and 2 after it, of 9 (held-out runs, predictions over 1 s); "
+        "3 before the fit and 1 after it, of 9 (new runs, predictions over 1 s)."
+    )
+
+
 def test_a_fit_with_large_errors_causes_a_remark(tmp_path, capsys):
     file = write_arm_project(tmp_path)
     for k in range(4):
@@ -69,4 +84,6 @@ def test_a_fit_with_large_errors_causes_a_remark(tmp_path, capsys):
         table = np.column_stack([t, np.sign(np.sin(20.0 * t + k))])
         np.savetxt(tmp_path / f"swing_{k}.csv", table, delimiter=",", header="time,angle", comments="")
     run(["fit", str(file)])
-    assert "the model lacks an effect" in capsys.readouterr().out.replace("\n", " ")
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "the model lacks an effect" in shown
+    assert "In some windows the fit of the initial states, or of per-run parameters, did not converge" in shown

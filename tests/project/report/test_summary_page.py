@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from jinja2 import UndefinedError
 
 from hybridsim.identify.problem import Stage
 from hybridsim.identify.score import score_windows
@@ -82,6 +83,45 @@ def test_names_from_files_cannot_change_the_page(finished_fit):
     manifest["runs"]["training"] = [evil]
     text = summary_page(result, manifest, {})
     assert "<script" not in text and Page(text).words.count(evil) == 13
+
+
+HOSTILE = "<script>alert(1)</script> \"'&{{7*7}}{% raw %}{# #} \x00\x1b[31m\r\u202e\ud800"
+VISIBLE = "<script>alert(1)</script> \"'&{{7*7}}{% raw %}{# #} \\x00\\x1b[31m\\r\\u202e\\ud800"
+
+
+def with_hostile_text(value):
+    """The value with every text in it replaced, names that are keys included; texts that select a layout remain."""
+    if isinstance(value, dict):
+        keys = ("joint.q[shoulder]", "angle", "run_0")
+        return {HOSTILE if key in keys else key: with_hostile_text(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [with_hostile_text(item) for item in value]
+    return HOSTILE if isinstance(value, str) and value not in ("held-out", "training", "reconstructed") else value
+
+
+def test_hostile_text_anywhere_is_shown_literally(finished_fit):
+    _, run_folder, outcome = finished_fit
+    result = with_hostile_text(outcome.result | {"remarks": ["remark"], "run_values": {"run_0": {"angle": 1.0}}})
+    result["parameters"][0] |= {"at_bound": HOSTILE}
+    result["networks"] = [
+        {"inputs": [HOSTILE], "outputs": [HOSTILE], "mode": HOSTILE, "free_weights": 1, "largest_change": 1.0}
+    ]
+    manifest = with_hostile_text(run_folder.manifest())
+    text = summary_page(result, manifest, {})
+    page = Page(text)
+    assert not page.open and not page.loaded
+    assert "<script" not in text
+    # name, status, remark, channels, parameters, runs, networks, stages, model file, sources and provenance
+    assert page.words.count(VISIBLE) > 40 and "alert" not in page.words.replace(VISIBLE, "")
+    assert text.encode().decode() == text and not re.search(r"[\x00-\x08\x0b-\x1f\u202e]", text)
+
+
+def test_a_missing_value_is_an_error(finished_fit):
+    _, run_folder, outcome = finished_fit
+    manifest = run_folder.manifest()
+    del manifest["seed"]
+    with pytest.raises(UndefinedError, match="seed"):
+        summary_page(outcome.result, manifest, {})
 
 
 def test_parameters_at_bounds_and_lack_of_convergence_are_reported(tmp_path, monkeypatch):

@@ -3,7 +3,9 @@
 w = A x + b with A = u kᵀ + diag(cfm) is the velocity after the impulses x minus the target velocity, plus the CFM term.
 Contacts obey 0 ≤ x_n ⊥ w_n ≥ 0 and friction opposes slip within |x_t| ≤ μ x_n; scalar rows obey lower ≤ x ≤ upper with
 w = 0 between the bounds. Row by row, each impulse is set so that its own w vanishes, then projected onto its feasible
-set, for a fixed number of sweeps over all rows.
+set, for a fixed number of sweeps over all rows. There is no test of convergence, and a step reports no convergence
+error: with the warm start, the iteration continues from step to step. What a number of sweeps achieves is measured in
+docs/contact.md.
 
 The sweeps never form A; only the implicit derivative does. The combined effect of all impulses is one vector of size
 nv, z = kᵀ x, which every row update reads and writes: the cost of an update grows with the degrees of freedom, not

@@ -3,8 +3,10 @@
 An active-set method: entries that would violate a bound are fixed at it, and the system is solved again for the others,
 until no bound is violated. Then, while a multiplier of an active bound has the wrong sign, the entry with the largest
 predicted decrease is released (Lawson & Hanson 1974, Stark & Parker 1995). The result is the exact minimum, unless the
-limit on released entries is reached first.
+limit on released entries is reached first; the solution says so.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -17,32 +19,46 @@ MAX_RELEASES = 3
 """Maximum number of releases, relative to the number of entries."""
 
 
+class QPSolution(NamedTuple):
+    """Minimum of a quadratic function, plus a penalty if there is one, within bounds."""
+
+    x: Float[np.ndarray, "P n"]
+    has_converged: Bool[np.ndarray, " P"]
+    """Which instances reached their minimum before the iteration limit."""
+
+
 def solve_box_qp(
     A: Float[np.ndarray, "P n n"],
     a: Float[np.ndarray, "P n"],
     lower: Float[np.ndarray, "P n"],
     upper: Float[np.ndarray, "P n"],
-) -> Float[np.ndarray, "P n"]:
+) -> QPSolution:
     """Minimize a·x + ½ x·A x between `lower` ≤ 0 and `upper` ≥ 0; A is positive semidefinite."""
     fixed = lower >= upper
     x, active = _clamp(A, a, lower, upper, fixed)
+
+    def release(running: np.ndarray) -> np.ndarray:
+        """Release an entry in each of these instances; returns those that released one."""
+        bounds = lower[running], upper[running], fixed[running]
+        return running[_release(A[running], a[running], *bounds, x[running], active, running)]
+
     running = np.flatnonzero(active.any(axis=1))
     for _ in range(MAX_RELEASES * a.shape[1]):
-        running = running[
-            _release(
-                A[running], a[running], lower[running], upper[running], fixed[running], x[running], active, running
-            )
-        ]
+        running = release(running)
         if not running.size:
             break
         x[running], active[running] = _minimize_free(
             A[running], a[running], lower[running], upper[running], x[running], active[running]
         )
-    return x
+    has_converged = np.ones(len(a), dtype=bool)
+    if running.size:
+        # at the limit; the last release may have led to the minimum
+        has_converged[release(running)] = False
+    return QPSolution(x, has_converged)
 
 
 def _clamp(A, a, lower, upper, fixed) -> tuple[np.ndarray, Bool[np.ndarray, "P n"]]:
-    """Fix entries at the bounds that they would violate, until no bound is violated."""
+    """Fix entries at the bounds that they would violate, until no bound is violated; each round fixes at least one."""
     # at a bound, with the minimum beyond it
     active = (upper <= 0.0) & (a < 0.0) | (lower >= 0.0) & (a > 0.0) | fixed
     x = np.clip(np.zeros_like(a), lower, upper)

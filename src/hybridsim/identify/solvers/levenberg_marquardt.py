@@ -3,6 +3,10 @@
 Each step solves the damped normal equations of θ and the initial states of windows. The damping of an unknown is scaled
 by the largest diagonal entry so far (Marquardt 1963, Moré 1978) and follows the ratio of actual to predicted decrease
 (Nielsen 1999). Entries of θ that a step would move across a bound are fixed at the bound.
+
+The quadratic subproblem of a step, with bounds and penalties, has an iteration limit of its own. A step for which it
+ended there is accepted or rejected like any other, but is no evidence of convergence: a fit that ends with such a step
+terminates with `INACCURATE_STEP`.
 """
 
 from collections.abc import Callable
@@ -48,6 +52,8 @@ class Proposal(NamedTuple):
     predicted_decrease: Float[Array, " P"]
     size: Float[Array, " P"]
     """Largest entry of the step, in θ relative to max(|θ|, 1)."""
+    has_converged: Bool[Array, " P"]
+    """Whether the quadratic subproblem was solved to its tolerance."""
 
 
 @dataclass(frozen=True)
@@ -125,21 +131,23 @@ class LevenbergMarquardt(Solver):
         predicted = step.predicted_decrease + penalty(point.theta) - penalty(point.theta + step.theta)
         # rounding must not move θ across a bound
         trial = self._clip(objective, objective.retract(point, step.theta, step.initial_states))
-        return Proposal(trial, predicted, _relative_size(point, trial, step.initial_states))
+        return Proposal(trial, predicted, _relative_size(point, trial, step.initial_states), step.has_converged)
 
     def _judge(
         self, proposal: Proposal, damping: Damping, decrease: Array, cost: Array, gain_ratio: Array, accepted: Array
     ) -> Int[Array, " P"]:
-        """Which instances have converged with this step."""
+        """Which instances end with this step, and why."""
         is_small_decrease = accepted & (decrease <= self.cost_tolerance * cost) & (gain_ratio < MAX_GAIN_RATIO)
         is_small_decrease |= ~accepted & (proposal.predicted_decrease <= self.cost_tolerance * cost)
         # convergence tests do not apply to strongly damped steps, which are small in any case
         is_weakly_damped = damping.factor <= 1.0
-        return np.select(
+        termination = np.select(
             [is_weakly_damped & is_small_decrease, is_weakly_damped & (proposal.size <= self.step_tolerance)],
             [Termination.SMALL_DECREASE, Termination.SMALL_STEP],
             Termination.RUNNING,
         )
+        is_inaccurate = (termination != Termination.RUNNING) & ~proposal.has_converged
+        return np.where(is_inaccurate, Termination.INACCURATE_STEP, termination)
 
     def _linearize(
         self, objective: Objective, point: Point, index: Array, damping: Damping, equations: NormalEquations

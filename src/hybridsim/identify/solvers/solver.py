@@ -32,6 +32,8 @@ class Termination(IntEnum):
     """The simulation diverges at the initial values."""
     OUT_OF_STEPS = 6
     """The step limit was reached."""
+    INACCURATE_STEP = 7
+    """The last step is negligible, but the subproblem that it solves reached its own iteration limit."""
 
     @property
     def has_converged(self) -> bool:
@@ -52,6 +54,7 @@ _MESSAGES = {
     Termination.STUCK: "stuck: no acceptable step was found",
     Termination.DIVERGED: "the simulation diverges at the initial values",
     Termination.OUT_OF_STEPS: "step limit reached",
+    Termination.INACCURATE_STEP: "stopped: the last step is negligible, but was not computed accurately",
 }
 
 

@@ -17,6 +17,8 @@ from hybridsim.sim.audit import audit
 def energy_audit(task: Task, theta: Float[np.ndarray, " n"]) -> dict[str, Any]:
     """Energy injected and removed by every network, summed over all windows with fitted initial states.
 
+    Windows that diverge are excluded; those whose initial states were not fitted to convergence are counted.
+
     Args:
         task: fit problem, stages and their origin.
         theta: fitted parameters.
@@ -49,6 +51,7 @@ def energy_audit(task: Task, theta: Float[np.ndarray, " n"]) -> dict[str, Any]:
     return {
         "windows": len(ok),
         "diverged": int(w.count - len(ok)),
+        "unconverged": scores.scores[0].unconverged_count,
         "duration": float(len(ok) * w.steps * w.dt),
         "energy_change": float(np.sum([np.asarray(a.energy_change) for a in audits])),
         "grafts": [

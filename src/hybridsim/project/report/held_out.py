@@ -69,7 +69,8 @@ class HeldOutMonitor:
             updated = np.where(layout.is_common, layout.stack(np.array(theta)[None]), previous)
             self._point, max_steps = self._point._replace(theta=updated), MAX_STEPS_FROM_SOLUTION
         from_guess = max_steps == MAX_STEPS_FROM_GUESS
-        self._point = calibrate(self._objective, self._point, max_steps=max_steps, growing=from_guess)
+        # few steps by design: the residual is a progress indicator, and the scores of the result are computed afresh
+        self._point = calibrate(self._objective, self._point, max_steps=max_steps, growing=from_guess).point
         return residual_rms(self._objective, self._point)
 
 

@@ -101,7 +101,8 @@ def score_label(row: Mapping[str, Any]) -> str:
 def _residual_statistics(score: Score, noise: Mapping[str, float]) -> dict[str, Any]:
     """Statistics of the RMS residuals of windows over all channels, in standard deviations of the noise."""
     residuals = normalized_rms(score, noise)
-    statistics: dict[str, Any] = {"rms": None, "median": None, "worst": None, "diverged": score.diverged_count}
+    statistics: dict[str, Any] = {"rms": None, "median": None, "worst": None}
+    statistics |= {"diverged": score.diverged_count, "unconverged": score.unconverged_count}
     if len(residuals):
         rms = float(np.sqrt(np.mean(np.square(residuals))))
         statistics |= {"rms": rms, "median": float(np.median(residuals)), "worst": float(np.max(residuals))}
@@ -128,6 +129,21 @@ def _channels(task: Task) -> dict[str, Any]:
         name: {"measures": address, "unit": task.units.get(name, ""), "noise": float(noise[name])}
         for name, address in zip(sensors.names, sensors.addresses, strict=True)
     }
+
+
+def unconverged_windows(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A remark on windows whose initial states were not fitted to convergence; none if there are no such windows."""
+    found = []
+    for row in rows:
+        before, after = (row["normalized"][when]["unconverged"] for when in ("before", "after"))
+        if before or after:
+            found.append(f"{before} before the fit and {after} after it, of {row['windows']} ({score_label(row)})")
+    if not found:
+        return []
+    return [
+        "In some windows the fit of the initial states, or of per-run parameters, did not converge, so that their "
+        f"residuals may be too large: {'; '.join(found)}."
+    ]
 
 
 def suggestions(labels: Sequence[str]) -> str:
@@ -193,6 +209,7 @@ def remarks_on(result: dict[str, Any]) -> list[str]:
         ):
             increase = f"from {before['rms']:.3g} to {after['rms']:.3g} σ"
             remarks.append(f"The fit increased the RMS residual {increase} ({score_label(row)}).")
+    remarks += unconverged_windows(result["scores"])
     if not any(row["run_kind"] == HELD_OUT for row in result["scores"]):
         remarks.append("No run was held out, so generalization of the model cannot be assessed.")
     return remarks + list((result["model"] or {}).get("remarks", []))

@@ -90,6 +90,7 @@ class DiscoveryFolder:
             "name": self.task.name,
             "rms_without_networks": discovery.baseline_rms,
             "rms": discovery.final.residual_rms,
+            "converged": discovery.final.has_converged,
             "rms_with_all_inputs": discovery.dense.residual_rms,
             "support": sorted(str(unit) for unit in discovery.support),
             "inputs": {str(unit): share for unit, share in discovery.frequency.items()},
