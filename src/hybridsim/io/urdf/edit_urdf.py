@@ -17,6 +17,7 @@ from hybridsim.io.urdf.edit_text import UrdfEdits
 from hybridsim.io.urdf.read_elements import roll_pitch_yaw
 from hybridsim.io.xml import Element
 from hybridsim.model.assemble import assemble
+from hybridsim.model.compound_joints import elementary_types
 from hybridsim.model.merge import merge_fixed_joints
 from hybridsim.model.model import Model
 from hybridsim.model.specs import BodySpec, JointKind, ModelSpec
@@ -65,9 +66,8 @@ class UrdfEditor:
         start = 0
         for body in self.bodies:
             # compound joints are chains of elementary ones in the model
-            count = {JointKind.UNIVERSAL: 2, JointKind.PLANAR: 3}.get(body.joint.kind, 1)
-            rows = range(start, start + count)
-            start += count
+            rows = range(start, start + len(elementary_types(body.joint.kind)))
+            start = rows.stop
             self.changes += self.inertials.edit(body, inertial_of(self.old, rows[-1]), inertial_of(new, rows[-1]))
             self._edit_placement(body, rows, new)
             self._edit_axes(body, rows, new)
