@@ -12,7 +12,6 @@ import jax
 import numpy as np
 from jax.tree_util import KeyPath
 
-from hybridsim.dynamics.actuation import TransportDelay
 from hybridsim.networks.frozen_fields import frozen_fields
 from hybridsim.params.catalogue import ParameterKind, RowKind, Sign
 from hybridsim.params.leaves import Path, format_path, parse_path, path_from_keys
@@ -131,12 +130,12 @@ def actuation_arrays(setup: Setup) -> tuple[PluginArray, ...]:
     """Parameter arrays of the actuation stages, addressed by stage index."""
     arrays, actuators = [], row_names(RowKind.ACTUATOR, setup)
     for k, stage in enumerate(setup.sim.actuation.stages):
+        limits = stage.upper_limits(setup.sim.dt)
         for path, leaf in _float_arrays(stage):
             field = format_path(path)[1:]
             kind = _STAGES.get(field, _kind("", f"{field} of {type(stage).__name__}.", Sign.NONE))
-            if isinstance(stage, TransportDelay):
-                max_delay = stage.samples * float(np.min(setup.sim.dt))
-                kind = replace(kind, upper_limit=max_delay, reason="the buffer of the stage holds no more samples")
+            if field in limits:
+                kind = replace(kind, upper_limit=limits[field][0], reason=limits[field][1])
             kind = replace(kind, name=f"actuation[{k}].{field}")
             rows = actuators if leaf.shape == (len(actuators),) else ()
             array_path = (*parse_path("sim.actuation.stages"), k, *path)
