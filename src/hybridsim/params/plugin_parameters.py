@@ -1,7 +1,7 @@
 """Parameters of pluggable components: contact model, actuation stages, grafted networks.
 
 Their classes may be user-defined, so their parameters are discovered: every floating-point array is a parameter
-array, named by its attribute path.
+array, named by its attribute path. The tables below give units and bounds; a parameter that is not listed has none.
 """
 
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ def _kind(
     return ParameterKind("", RowKind.NONE, unit, description, sign=sign, reason=reason, **options)
 
 
-_CONTACT = {
+CONTACT_KINDS = {
     "friction": _kind("-", "Coulomb friction coefficient of a candidate pair.", reason=_ADDS_ENERGY),
     "restitution": _kind(
         "-",
@@ -73,7 +73,8 @@ _CONTACT = {
     "stabilization.alpha": _kind("1/s", "Baumgarte's α.", reason=_ADDS_ENERGY, typical=100.0),
     "stabilization.beta": _kind("1/s", "Baumgarte's β.", reason=_NO_ADHESION, typical=100.0),
 }
-_STAGES = {
+"""Parameters of contact models, their friction laws and stabilizations, by attribute path."""
+STAGE_KINDS = {
     "kp": _kind("N·m/rad, N/m", "Proportional gain of a servo.", reason=_NOT_RESTORING),
     "kd": _kind("N·m·s/rad, N·s/m", "Derivative gain of a servo.", reason=_ADDS_ENERGY),
     "limit": _kind("signal unit", "Saturation limit.", reason=_SYMMETRIC),
@@ -85,6 +86,7 @@ _STAGES = {
     "damping": _kind("N·m·s/rad, N·s/m", "Spring damping.", reason=_ADDS_ENERGY),
     "rotor_inertia": _kind("kg·m², kg", "Rotor inertia.", Sign.POSITIVE, _DIVIDES, typical=0.01),
 }
+"""Parameters of actuation stages by field."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,7 @@ def contact_arrays(setup: Setup) -> tuple[PluginArray, ...]:
         if path[0] in DERIVED_FIELDS:
             continue
         field = format_path(path)[1:]
-        kind = _CONTACT.get(field, _kind("", f"{field} of {type(contact).__name__}.", Sign.NONE))
+        kind = CONTACT_KINDS.get(field, _kind("", f"{field} of {type(contact).__name__}.", Sign.NONE))
         kind = replace(kind, name=f"contact.{field}")
         rows = pairs if leaf.shape == (len(pairs),) else ()
         arrays.append(PluginArray(kind.name, (*parse_path("sim.contact"), *path), leaf.shape, kind, rows))
@@ -133,7 +135,7 @@ def actuation_arrays(setup: Setup) -> tuple[PluginArray, ...]:
         limits = stage.upper_limits(setup.sim.dt)
         for path, leaf in _float_arrays(stage):
             field = format_path(path)[1:]
-            kind = _STAGES.get(field, _kind("", f"{field} of {type(stage).__name__}.", Sign.NONE))
+            kind = STAGE_KINDS.get(field, _kind("", f"{field} of {type(stage).__name__}.", Sign.NONE))
             if field in limits:
                 kind = replace(kind, upper_limit=limits[field][0], reason=limits[field][1])
             kind = replace(kind, name=f"actuation[{k}].{field}")

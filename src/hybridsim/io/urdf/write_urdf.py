@@ -28,7 +28,6 @@ from hybridsim.model.geometry import DEFAULT_FRICTION, DEFAULT_RECOVERY_TIME, DE
 from hybridsim.model.inertial import Inertial
 from hybridsim.model.model import Model
 from hybridsim.model.specs import (
-    ONE_DOF_JOINTS,
     WORLD_NAME,
     BodySpec,
     FrameSpec,
@@ -88,8 +87,9 @@ def _with_links_at_anchors(spec: ModelSpec, notes: Notes) -> ModelSpec:
     """The same mechanism with every body frame at the anchor of its joint."""
     shifts = {WORLD_NAME: np.zeros(3)}
     for body in spec.bodies:
-        rotates = body.joint.kind in (JointKind.REVOLUTE, JointKind.SPHERICAL)
-        shifts[body.name] = np.asarray(body.joint.anchor) if rotates else np.zeros(3)
+        joint = body.joint.kind.elementary_type.joint
+        turns = joint.rotations and joint.turns_about_anchor
+        shifts[body.name] = np.asarray(body.joint.anchor) if turns else np.zeros(3)
     bodies, frames = [], []
     names = UniqueNames(notes, [*shifts, *(frame.name for frame in spec.frames)])
     for body in spec.bodies:
@@ -206,7 +206,7 @@ class _UrdfWriter:
         add_element(element, "parent", link=body.parent)
         add_element(element, "child", link=body.name)
         _add_origin(element, body.placement)
-        if joint.kind in ONE_DOF_JOINTS:
+        if joint.kind.elementary_type.joint.has_axis:
             add_element(element, "axis", xyz=joint.axis)
         if kind in ("revolute", "prismatic") or np.isfinite(joint.effort_limit):
             _add_limit(element, joint, has_range=kind in ("revolute", "prismatic"))
