@@ -46,7 +46,7 @@ class ElementaryJoint(abc.ABC):
     """Unit of each coordinate by its name within the joint; a single coordinate has an empty name, an entry of a
     quaternion an empty unit. A quaternion comes last, w first."""
     dofs: ClassVar[Mapping[str, str]] = {}
-    """Unit of each velocity by its name within the joint, rotations first."""
+    """Unit of each velocity by its name within the joint, rotations first; none, one, three or six of them."""
     rotations: ClassVar[int] = 0
     """Number of axes about which B rotates: 0, 1 (`axis`) or 3 (those of B)."""
     translations: ClassVar[int] = 0
