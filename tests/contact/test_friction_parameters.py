@@ -5,8 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from hybridsim.contact.choices import FRICTION_LAWS
 from hybridsim.contact.compliant.compliant_contact import CompliantContact
-from hybridsim.contact.compliant.friction_laws import LAWS, Andersson, Brown, Coulomb, Hollars
+from hybridsim.contact.compliant.friction_laws import Andersson, Brown, Coulomb, Hollars
 from hybridsim.contact.impulse.impulse_contact import ImpulseContact
 from hybridsim.sim.rollout import rollout
 from hybridsim.sim.simulator import Simulator
@@ -65,9 +66,9 @@ def test_unknown_laws_and_classes_are_refused():
         CompliantContact(law=Coulomb)  # pyright: ignore
 
 
-@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("name", FRICTION_LAWS)
 def test_parameters_of_laws_by_name(name):
-    law = bind_contact(law=LAWS[name](transition_velocity={"*": 0.3, "floor": 0.2})).law
+    law = bind_contact(law=FRICTION_LAWS[name](transition_velocity={"*": 0.3, "floor": 0.2})).law
     np.testing.assert_array_equal(law.transition_velocity, [0.2])  # pyright: ignore
     assert all(np.shape(value) == (1,) for value in jax.tree.leaves(law))
 

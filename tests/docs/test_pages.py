@@ -7,11 +7,17 @@ import re
 import shutil
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
 import hybridsim.demo
 from hybridsim.cli.main import run
+from hybridsim.data.file_format import FileSelection
+from hybridsim.robots import cube, pendulum
+from hybridsim.sim.simulator import Simulator
+from hybridsim.sim.state import Inputs
+from hybridsim.sim.step import step
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
@@ -88,9 +94,29 @@ def test_project_page(tmp_path, monkeypatch, capsys):
     assert names["fitted"].has_converged
 
 
+def test_extending_page(tmp_path, monkeypatch, capsys):
+    names = run_blocks(ROOT / "docs/extending.md", tmp_path, monkeypatch)
+    sim = Simulator(pendulum(), actuation=names["actuation"], dt=0.01)
+    state, inputs = sim.initial_state([1.0], [0.5]), Inputs(np.array([0.3]))
+    with jax.enable_x64(True):
+        q, qd, _ = names["midpoint"](sim, state, inputs, sim.open_taps(state))
+    reference = Simulator(sim.model, integrator="rk4", dt=0.01)
+    exact = step(reference, reference.initial_state([1.0], [0.5]), inputs.u - 0.1)
+    np.testing.assert_allclose([q, qd], [exact.q, exact.qd], atol=1e-4)
+    sliding = Simulator(cube(), contact=names["contact"])
+    assert sliding.contact.law.transition_velocity.shape == (1,)
+    Path("run.json").write_text('{"time": [0.0, 0.1], "q": [1.0, 2.0]}')
+    (table,) = names["JSON"].read(Path("run.json"), FileSelection())
+    assert table.columns["q"].tolist() == [1.0, 2.0]
+    assert names["CartesianJoint"]().numpy_subspace_columns(np.eye(3), np.ones(3), np.ones(3)).tolist() == (
+        names["CartesianJoint"]().motion_subspace(np.ones(3), np.ones(3)).T.tolist()
+    )
+    assert names["gravity"]("pendulum") == 0 and "-9.81" in capsys.readouterr().out
+
+
 def test_every_page_with_a_program_is_tested():
     elsewhere = {"fitting.md", "blueprints.md"}
-    here = {"README.md", "contact.md", "native.md", "export-c.md", "projects.md"}
+    here = {"README.md", "contact.md", "native.md", "export-c.md", "projects.md", "extending.md"}
     assert {page.name for page in PAGES if blocks(page, "python")} == elsewhere | here
 
 

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from hybridsim.contact.choices import FRICTION_LAWS
 from hybridsim.contact.compliant.compliant_contact import CompliantContact
-from hybridsim.contact.compliant.friction_laws import LAWS
 from hybridsim.contact.impulse.impulse_contact import ImpulseContact, ImpulseState
 from hybridsim.contact.impulse.stabilization import ERP, Baumgarte, RecoveryTime
 from hybridsim.dynamics.aba import forward_dynamics
@@ -163,7 +163,7 @@ def test_compliant_contact(hopper, law, backend):
     if law == "andersson":
         law_parameters |= {"stribeck_velocity": 0.06, "exponent": 1.4}
     where |= {f"{name} of the law": lambda s, name=name: getattr(s.contact.law, name) for name in law_parameters}
-    friction_law = LAWS[law](**{name: np.array(value) for name, value in law_parameters.items()})
+    friction_law = FRICTION_LAWS[law](**{name: np.array(value) for name, value in law_parameters.items()})
     contact = CompliantContact(friction=0.4, stiffness=1e5, damping=2e5, law=friction_law)
     check(Simulator(hopper, contact=contact, backend=backend), where)
 

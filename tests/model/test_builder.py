@@ -5,8 +5,9 @@ import pytest
 
 from hybridsim.core.errors import ModelError
 from hybridsim.dynamics.crba import mass_matrix
-from hybridsim.model.assemble import LIMIT_STOP_FREQUENCY, plane_axes
+from hybridsim.model.assemble import LIMIT_STOP_FREQUENCY
 from hybridsim.model.builder import ModelBuilder
+from hybridsim.model.compound_joints import plane_axes
 from hybridsim.model.coordinates import zero_configuration
 from hybridsim.model.joints import ElementaryJointType
 from support.random_models import EVERY_KIND, WITH_MIMICS, random_model

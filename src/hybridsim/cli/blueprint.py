@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from hybridsim.cli.options import Loader, ModelLoader
+from hybridsim.cli.options import ContactName, Loader, ModelLoader
 from hybridsim.cli.output import print_json, print_table, say
 from hybridsim.core.errors import HybridsimError
 from hybridsim.core.messages import pluralize
@@ -21,7 +21,7 @@ def blueprint(
     action: Annotated[Literal["show", "export-c"], tyro.conf.Positional],
     file: Annotated[Path, tyro.conf.Positional],
     model: str,
-    contact: Literal["none", "impulse", "compliant"] = "none",
+    contact: ContactName = "none",
     out: Path | None = None,
     weights: Path | None = None,
     graft: int = 0,

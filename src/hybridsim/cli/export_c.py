@@ -2,9 +2,8 @@
 
 import math
 from pathlib import Path
-from typing import Literal
 
-from hybridsim.cli.options import Loader, ModelLoader, ModelName, refuse_to_overwrite
+from hybridsim.cli.options import IntegratorName, Loader, ModelLoader, ModelName, refuse_to_overwrite
 from hybridsim.cli.output import print_json, say
 from hybridsim.core.errors import HybridsimError
 from hybridsim.core.messages import pluralize
@@ -13,7 +12,7 @@ from hybridsim.core.messages import pluralize
 def export_c(
     model: ModelName,
     out: Path = Path("step.c"),
-    integrator: Literal["euler", "rk4", "implicit"] = "euler",
+    integrator: IntegratorName = "euler",
     dt: float | None = None,
     prefix: str | None = None,
     fma: bool = True,

@@ -8,9 +8,15 @@ import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
+from importlib import import_module
 
 from hybridsim.core.errors import HybridsimError, ProblemsError
 
+COMMANDS = (
+    *("demo", "check", "taps", "simulate", "init", "fit", "predict", "audit", "discover", "blueprint", "experiment"),
+    *("convert", "export_c", "cache"),
+)
+"""Commands in the order of the overview; each is the function of this name in the file of this name."""
 INTERRUPTED = 130
 """Exit code after Ctrl-C, by shell convention."""
 
@@ -49,27 +55,12 @@ def _dispatch(arguments: list[str]) -> int:
     from tyro.extras import SubcommandApp
 
     import hybridsim
-    from hybridsim.cli.audit import audit
-    from hybridsim.cli.blueprint import blueprint
-    from hybridsim.cli.cache import cache
-    from hybridsim.cli.check import check
-    from hybridsim.cli.convert import convert
-    from hybridsim.cli.demo import demo
-    from hybridsim.cli.discover import discover
-    from hybridsim.cli.experiment import experiment
-    from hybridsim.cli.export_c import export_c
-    from hybridsim.cli.fit import fit
-    from hybridsim.cli.init import init
     from hybridsim.cli.overview import ABOUT, overview
-    from hybridsim.cli.predict import predict
-    from hybridsim.cli.simulate import simulate
-    from hybridsim.cli.taps import taps
 
     if arguments == ["--version"]:
         print(f"hybridsim {hybridsim.__version__}")
         return 0
-    commands = (demo, check, taps, simulate, init, fit, predict, audit, discover, blueprint, experiment)
-    commands += (convert, export_c, cache)
+    commands = [getattr(import_module(f"hybridsim.cli.{name}"), name) for name in COMMANDS]
     if arguments in (["--help"], ["-h"]):
         print(overview(commands))
         return 0

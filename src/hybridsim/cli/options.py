@@ -1,17 +1,24 @@
-"""Options common to several commands: the model and the options of its loader."""
+"""Options common to several commands: the model, the options of its loader, and choices by name."""
 
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
+from hybridsim.contact.choices import CONTACTS
 from hybridsim.core.errors import HybridsimError, ModelError, Problem, Severity
 from hybridsim.core.messages import spelling_suggestion
 from hybridsim.io.load_options import Base, InertiaPolicy
+from hybridsim.sim.choices import INTEGRATORS
 
 if TYPE_CHECKING:
     from hybridsim.model.model import Model
+
+    IntegratorName = ContactName = str
+else:
+    IntegratorName = Literal[tuple(INTEGRATORS)]
+    ContactName = Literal[tuple(CONTACTS)]
 
 ModelName = Annotated[
     str,

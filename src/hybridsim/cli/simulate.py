@@ -2,12 +2,13 @@
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hybridsim.cli.interrupt import StopRequest
-from hybridsim.cli.options import Loader, ModelLoader, ModelName, refuse_to_overwrite
+from hybridsim.cli.options import ContactName, IntegratorName, Loader, ModelLoader, ModelName, refuse_to_overwrite
 from hybridsim.cli.output import print_json, print_warnings, say
 from hybridsim.cli.trajectory_log import TrajectoryLog
+from hybridsim.contact.choices import CONTACTS
 from hybridsim.core.errors import HybridsimError
 from hybridsim.core.messages import name_hint, pluralize
 
@@ -22,6 +23,7 @@ MAX_STEPS = 10**9
 MAX_PLOTTED_ROWS = 10_000
 """Maximum number of plotted rows."""
 DIVERGED = 3
+CONTACT_OPTIONS = " or ".join(f"--contact {name}" for name in CONTACTS if name != "none")
 
 
 def simulate(
@@ -30,8 +32,8 @@ def simulate(
     out: Path = Path("run.csv"),
     plot: Path | None = None,
     dt: float | None = None,
-    integrator: Literal["euler", "rk4", "implicit"] = "euler",
-    contact: Literal["none", "impulse", "compliant"] = "none",
+    integrator: IntegratorName = "euler",
+    contact: ContactName = "none",
     floor: float | None = None,
     only: tuple[str, ...] = (),
     exclude: tuple[str, ...] = (),
@@ -77,7 +79,7 @@ def simulate(
     """
     import numpy as np
 
-    from hybridsim.sim.simulator import CONTACTS, Simulator
+    from hybridsim.sim.simulator import Simulator
 
     mechanism = loader.load(model)
     step = float(mechanism.timestep if dt is None else dt)
@@ -90,7 +92,7 @@ def simulate(
         from hybridsim.model.floor import with_floor
 
         if contact == "none":
-            raise HybridsimError("--floor has no effect without --contact impulse or --contact compliant")
+            raise HybridsimError(f"--floor has no effect without {CONTACT_OPTIONS}")
         try:
             mechanism = with_floor(mechanism, floor)
         except ValueError as error:
@@ -100,11 +102,9 @@ def simulate(
 
         mechanism = with_hulls(mechanism)
     elif only or exclude or not self_collision:
-        raise HybridsimError(
-            "--only, --exclude and --no-self-collision have no effect without --contact impulse or --contact compliant"
-        )
+        raise HybridsimError(f"--only, --exclude and --no-self-collision have no effect without {CONTACT_OPTIONS}")
     elif mechanism.geometry.infos and not json:
-        say("Contact is disabled: --contact impulse or --contact compliant enables it.")
+        say(f"Contact is disabled: {CONTACT_OPTIONS} enables it.")
     pairs = {"only": only, "exclude": exclude, "self_collision": self_collision}
     try:
         with print_warnings():

@@ -1,7 +1,7 @@
 """Interface of contact models: wrenches on bodies at an evaluation of the dynamics, and impulses over a step."""
 
 import abc
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import numpy as np
@@ -24,8 +24,8 @@ class AbstractContact(eqx.Module):
 
     candidates: eqx.AbstractVar[Candidates]
     """Candidate pairs."""
-    integrators = ("euler", "rk4", "implicit")
-    """Supported integrators."""
+    integrators: ClassVar[tuple[str, ...] | None] = None
+    """Names of the supported integrators; None for all."""
     handles_joint_constraints = False
     """Whether the model also handles joint limits and dry joint friction."""
 

@@ -8,21 +8,16 @@ from pathlib import Path
 from hybridsim.core.errors import DataError, Problem, Severity
 from hybridsim.core.messages import spelling_suggestion
 from hybridsim.data.arrays import RunSelection
-from hybridsim.data.read_csv import read_csv
-from hybridsim.data.read_hdf5 import read_hdf5
-from hybridsim.data.read_mcap import read_mcap
-from hybridsim.data.read_npz import read_npz
-from hybridsim.data.read_parquet import read_parquet
+from hybridsim.data.file_format import FileFormat, FileSelection
+from hybridsim.data.read_csv import CSV
+from hybridsim.data.read_hdf5 import HDF5
+from hybridsim.data.read_mcap import MCAP
+from hybridsim.data.read_npz import NPZ
+from hybridsim.data.read_parquet import PARQUET
 from hybridsim.data.table import Table
 
-FORMATS = {
-    "csv": (".csv", ".tsv", ".txt", ".dat"),
-    "npz": (".npz", ".npy"),
-    "hdf5": (".h5", ".hdf5", ".hdf"),
-    "parquet": (".parquet", ".pq"),
-    "mcap": (".mcap",),
-}
-"""File extensions by format."""
+FORMATS = (CSV, NPZ, HDF5, PARQUET, MCAP)
+"""Supported formats."""
 UNSUPPORTED_FORMATS = {
     (".pkl", ".pickle", ".pt", ".pth"): "save it as NPZ; pickle files are never loaded, as they can run arbitrary code",
     (".bag", ".db3"): "convert it to MCAP with JSON messages, or to CSV",
@@ -73,27 +68,19 @@ def read_tables(
         DataError: nothing in the file can be read.
     """
     path = Path(path)
-    kind = _format(path)
+    file_format = _format(path)
     sha256 = file_sha256(path)
     _reject_lfs_pointer(path)
-    if group and kind not in ("hdf5", "mcap"):
-        fix = "omit group; only HDF5 files have groups and only MCAP files have topics"
+    if group and not file_format.group_noun:
+        nouns = (f"only {other.title} files have {other.group_noun}s" for other in FORMATS if other.group_noun)
+        fix = f"omit group; {' and '.join(nouns)}"
         message = f"the file has no group {group!r}"
         raise DataError([Problem(message, fix, str(path), code="data.group", element=group)])
-    if (run is not None or run_starts) and kind not in ("npz", "hdf5"):
-        fix = "omit run and run_starts; only NPZ, NPY and HDF5 files can hold several runs"
+    if (run is not None or run_starts) and not file_format.has_runs:
+        titles = (other.title for other in FORMATS if other.has_runs)
+        fix = f"omit run and run_starts; only {' and '.join(titles)} files can hold several runs"
         raise DataError([Problem("the file holds a single run", fix, str(path), code="data.run")])
-    match kind:
-        case "csv":
-            tables = [read_csv(path)]
-        case "npz":
-            tables = read_npz(path, run, run_starts)
-        case "hdf5":
-            tables = read_hdf5(path, group, run, run_starts)
-        case "parquet":
-            tables = [read_parquet(path)]
-        case _:
-            tables = [read_mcap(path, group)]
+    tables = file_format.read(path, FileSelection(group, run, run_starts))
     return [replace(table, sha256=sha256) for table in tables]
 
 
@@ -121,14 +108,14 @@ def file_sha256(path: Path) -> str:
     raise DataError([problem])
 
 
-def _format(path: Path) -> str:
+def _format(path: Path) -> FileFormat:
     suffix = path.suffix.lower()
-    for name, suffixes in FORMATS.items():
-        if suffix in suffixes:
-            return name
+    for file_format in FORMATS:
+        if suffix in file_format.extensions:
+            return file_format
     if not path.exists() or path.is_dir():
         file_sha256(path)  # raises the specific error
-    known = ", ".join(suffix for suffixes in FORMATS.values() for suffix in suffixes)
+    known = ", ".join(extension for file_format in FORMATS for extension in file_format.extensions)
     fix = next(
         (fix for suffixes, fix in UNSUPPORTED_FORMATS.items() if suffix in suffixes), "save it in one of these formats"
     )

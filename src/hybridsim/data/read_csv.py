@@ -17,18 +17,20 @@ from hybridsim.core.errors import DataError, Problem
 from hybridsim.core.messages import name_list
 from hybridsim.data.csv_cell_reader import CsvCellReader
 from hybridsim.data.csv_cells import detect_delimiter, is_text, split_cells
+from hybridsim.data.file_format import FileFormat, FileSelection
 from hybridsim.data.table import Table
 
 BLOCK_LINES = 20_000
 """Lines per block."""
 
 
-def read_csv(path: Path) -> Table:
-    """The table of a text file.
+def read_csv(path: Path, selection: FileSelection) -> list[Table]:
+    """The table of a text file, which has no groups or runs to select.
 
     Raises:
         DataError: the file is not text, or has no rows.
     """
+    del selection
     _reject_binary_file(path)
     lines = _LineReader(path)
     first_number, first = lines.read_first_line()
@@ -45,7 +47,7 @@ def read_csv(path: Path) -> Table:
         raise DataError([Problem("the file has a header but no rows", fix, str(path), code="data.empty")])
     values = np.ascontiguousarray(np.concatenate(blocks).T)
     unreadable = cell_reader.column_problems()
-    return Table(
+    table = Table(
         {name: values[k] for k, name in enumerate(names) if name not in unreadable},
         str(path),
         first_row=lines.first_row,
@@ -54,6 +56,7 @@ def read_csv(path: Path) -> Table:
         unreadable=unreadable,
         problems=cell_reader.file_problems(),
     )
+    return [table]
 
 
 class _LineReader:
@@ -189,3 +192,6 @@ def _reject_binary_file(path: Path) -> None:
     else:
         return
     raise DataError([Problem(message, fix, str(path), code="data.format")])
+
+
+CSV = FileFormat("CSV", (".csv", ".tsv", ".txt", ".dat"), read_csv)

@@ -5,20 +5,19 @@ from typing import Any
 
 from hybridsim.core.errors import DataError, Problem
 from hybridsim.core.messages import name_hint
-from hybridsim.data.arrays import RunSelection, array_tables
+from hybridsim.data.arrays import array_tables
+from hybridsim.data.file_format import FileFormat, FileSelection
 from hybridsim.data.reader_errors import import_optional, parser_errors_as_data_errors
 from hybridsim.data.table import Table
 
 
-def read_hdf5(path: Path, group: str = "", run: RunSelection = None, run_starts: str = "") -> list[Table]:
+def read_hdf5(path: Path, selection: FileSelection) -> list[Table]:
     """Tables of a group, one per selected run; see `arrays.array_tables`.
 
     Args:
         path: the file.
-        group: path of the group; empty for the whole file. Column `angles[0]` of group `trial_3` is column
-            `trial_3/angles[0]` of the whole file.
-        run: selected run.
-        run_starts: name of the array with the first row of each run, followed by the total number of rows.
+        selection: path of the group, and run. Column `angles[0]` of group `trial_3` is column `trial_3/angles[0]` of
+            the whole file.
 
     Raises:
         DataError: the file is damaged, or has no such group or run.
@@ -26,7 +25,8 @@ def read_hdf5(path: Path, group: str = "", run: RunSelection = None, run_starts:
     h5py = import_optional(path, "h5py")
     fix = "check that it is an HDF5 file and was closed after writing"
     with parser_errors_as_data_errors(path, fix), h5py.File(path, "r") as file:
-        return array_tables(_datasets(h5py, file, group, path), str(path), run, run_starts)
+        datasets = _datasets(h5py, file, selection.group, path)
+        return array_tables(datasets, str(path), selection.run, selection.run_starts)
 
 
 def _datasets(h5py: Any, file: Any, group: str, path: Path) -> dict[str, Any]:
@@ -45,3 +45,6 @@ def _datasets(h5py: Any, file: Any, group: str, path: Path) -> dict[str, Any]:
 
     (file[group_path] if group_path else file).visititems(collect)
     return datasets
+
+
+HDF5 = FileFormat("HDF5", (".h5", ".hdf5", ".hdf"), read_hdf5, group_noun="group", has_runs=True)

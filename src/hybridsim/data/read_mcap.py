@@ -14,6 +14,7 @@ import numpy as np
 from hybridsim.core.errors import DataError, Problem
 from hybridsim.core.messages import name_hint, name_list
 from hybridsim.data.arrays import MAX_COLUMNS
+from hybridsim.data.file_format import FileFormat, FileSelection
 from hybridsim.data.reader_errors import import_optional, parser_errors_as_data_errors
 from hybridsim.data.table import Table
 
@@ -21,12 +22,12 @@ LOG_TIME = "log_time"
 """Column of the log times of messages [s]."""
 
 
-def read_mcap(path: Path, group: str = "") -> Table:
+def read_mcap(path: Path, selection: FileSelection) -> list[Table]:
     """Table of a topic.
 
     Args:
         path: the file.
-        group: the topic. If empty and the file has several, columns are named `/topic/column`.
+        selection: the topic. If empty and the file has several, columns are named `/topic/column`.
 
     Raises:
         DataError: the file is damaged, has no such topic, or the topic is not encoded in JSON.
@@ -36,7 +37,7 @@ def read_mcap(path: Path, group: str = "") -> Table:
         parser_errors_as_data_errors(path, "if the recording was cut off, repair a copy with `mcap recover`"),
         path.open("rb") as stream,
     ):
-        return _table(reader.make_reader(stream, validate_crcs=True), str(path), group)
+        return [_table(reader.make_reader(stream, validate_crcs=True), str(path), selection.group)]
 
 
 def _table(reader: Any, file: str, group: str) -> Table:
@@ -156,3 +157,6 @@ def _encoding_problem(topic: str, encoding: str, file: str) -> Problem:
     message = f"topic {topic} is encoded in {encoding}, but only JSON can be read"
     fix = "convert the topic to JSON messages or to CSV, for example with a short script that uses the `mcap` package"
     return Problem(message, fix, file, code="data.encoding", element=topic)
+
+
+MCAP = FileFormat("MCAP", (".mcap",), read_mcap, group_noun="topic")

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from hybridsim.core.errors import DataError, Problem
-from hybridsim.data.arrays import RunSelection, array_tables
+from hybridsim.data.arrays import array_tables
+from hybridsim.data.file_format import FileFormat, FileSelection
 from hybridsim.data.reader_errors import parser_errors_as_data_errors
 from hybridsim.data.table import Table
 
 
-def read_npz(path: Path, run: RunSelection = None, run_starts: str = "") -> list[Table]:
+def read_npz(path: Path, selection: FileSelection) -> list[Table]:
     """Tables of an NPZ or NPY file, one per selected run; see `arrays.array_tables`.
 
     Raises:
@@ -22,7 +23,7 @@ def read_npz(path: Path, run: RunSelection = None, run_starts: str = "") -> list
     with path.open("rb") as stream:
         loaded = _open_npz(path, stream)
         if isinstance(loaded, np.ndarray):
-            return array_tables({"": loaded}, str(path), run, run_starts)
+            return array_tables({"": loaded}, str(path), selection.run, selection.run_starts)
         arrays, objects, damage = {}, {}, []
         for name in loaded.files:
             try:
@@ -34,7 +35,7 @@ def read_npz(path: Path, run: RunSelection = None, run_starts: str = "") -> list
                     damage += error.problems
     if damage:
         raise DataError(damage)
-    tables = array_tables(arrays, str(path), run, run_starts)
+    tables = array_tables(arrays, str(path), selection.run, selection.run_starts)
     return [replace(table, unreadable={**table.unreadable, **objects}) for table in tables]
 
 
@@ -61,3 +62,6 @@ def _pickle_error(path: Path, error: ValueError, message: str, name: str = "") -
         return error
     fix = "save numeric arrays only; pickled objects are never loaded, as they can run arbitrary code"
     return DataError([Problem(message, fix, str(path), code="data.object", element=name)])
+
+
+NPZ = FileFormat("NPZ, NPY", (".npz", ".npy"), read_npz, has_runs=True)

@@ -8,23 +8,25 @@ import numpy as np
 
 from hybridsim.core.errors import Problem
 from hybridsim.data.arrays import MAX_COLUMNS, as_floats
+from hybridsim.data.file_format import FileFormat, FileSelection
 from hybridsim.data.reader_errors import import_optional, parser_errors_as_data_errors
 from hybridsim.data.table import Table
 
 
-def read_parquet(path: Path) -> Table:
-    """Table of a Parquet file.
+def read_parquet(path: Path, selection: FileSelection) -> list[Table]:
+    """Table of a Parquet file, which has no groups or runs to select.
 
     Raises:
         DataError: the file is damaged.
     """
+    del selection
     arrow, parquet = import_optional(path, "pyarrow"), import_optional(path, "pyarrow", "parquet")
     fix = "check that it is a Parquet file and was closed after writing"
     with parser_errors_as_data_errors(path, fix), parquet.ParquetFile(path) as file:
         content = file.read()
         while any(arrow.types.is_struct(field.type) for field in content.schema):
             content = content.flatten()
-        return _table(arrow, content, str(path))
+        return [_table(arrow, content, str(path))]
 
 
 def _table(arrow: Any, content: Any, file: str) -> Table:
@@ -72,3 +74,6 @@ def _list_columns(arrow: Any, values: Any) -> np.ndarray | None:
         return None
     flat = arrow.chunked_array([chunk.flatten() for chunk in values.chunks], type=values.type.value_type)
     return np.ascontiguousarray(_floats(arrow, flat).reshape(-1, length).T)
+
+
+PARQUET = FileFormat("Parquet", (".parquet", ".pq"), read_parquet)

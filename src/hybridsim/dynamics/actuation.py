@@ -45,6 +45,11 @@ class AbstractStage(eqx.Module):
     def check(self, dt: Scalar) -> None:
         """Raise if the stage does not support this time step [s]; not called with traced values."""
 
+    def upper_limits(self, dt: Scalar) -> dict[str, tuple[float, str]]:
+        """Upper limits of parameters that depend on the time step [s], by field, each with its reason."""
+        del dt
+        return {}
+
     def initial_state(self, motion: ActuatorMotion) -> Any:
         """Initial internal state, for actuators at this position and velocity."""
         del motion
@@ -145,8 +150,11 @@ class TransportDelay(AbstractStage):
     samples: int = eqx.field(static=True, default=32)
     """Buffer length [time steps]. `Simulator` rejects longer delays; traced ones are clipped, with zero gradient."""
 
+    def upper_limits(self, dt):
+        return {"delay": (self.samples * float(np.min(dt)), "the buffer of the stage holds no more samples")}
+
     def check(self, dt):
-        max_delay = self.samples * float(np.min(dt))
+        max_delay, _ = self.upper_limits(dt)["delay"]
         if np.min(self.delay) < 0.0:
             raise ValueError(f"the delay of TransportDelay must be nonnegative, not {np.min(self.delay):g} s")
         if np.max(self.delay) > max_delay:

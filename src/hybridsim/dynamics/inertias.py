@@ -7,8 +7,6 @@ from jaxtyping import Float
 
 from hybridsim.core.types import AnyArray
 from hybridsim.dynamics.kinematics import Kinematics
-from hybridsim.model import joints
-from hybridsim.model.joints import ElementaryJointType
 from hybridsim.model.model import Model
 from hybridsim.spatial.inertia import RigidInertia, rigid_inertia
 
@@ -30,11 +28,11 @@ def armature_bias(model: Model, kin: Kinematics) -> Float[AnyArray, " tree_nv"]:
     velocity components in the rotating body frame.
     """
     topology = model.topology
-    if ElementaryJointType.FREE not in topology.joint_types:
+    if not any(kind.joint.has_rotating_velocity for kind in topology.joint_types):
         return np.zeros(topology.tree_nv)
     parts = [
-        joints.classical_acceleration_term(kind, kin.V_PB_B[body])
-        if kind is ElementaryJointType.FREE
+        kind.joint.classical_acceleration_term(kin.V_PB_B[body])
+        if kind.joint.has_rotating_velocity
         else np.zeros(kind.nv)
         for body, kind in enumerate(topology.joint_types)
     ]

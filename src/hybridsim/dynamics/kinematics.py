@@ -9,7 +9,6 @@ from jaxtyping import Float
 from hybridsim.core.numerics import cross
 from hybridsim.core.types import AnyArray, ArrayLike, Q, Vec3, require_float64
 from hybridsim.dynamics.tree import map_joint_types, traverse_root_to_leaves
-from hybridsim.model import joints
 from hybridsim.model.coordinates import expand_q, expand_v, require_q, require_v
 from hybridsim.model.joints import ElementaryJointType
 from hybridsim.model.model import Model
@@ -53,7 +52,7 @@ def parent_poses_and_subspaces(model: Model, q: Q) -> tuple[Pose, Float[AnyArray
 
     def pose_and_subspace(kind: ElementaryJointType, joint, q):
         X_PJ, axis, anchor = joint
-        return X_PJ @ joints.joint_transform(kind, axis, anchor, q), joints.motion_subspace(kind, axis, anchor)
+        return X_PJ @ kind.joint.transform(axis, anchor, q), kind.joint.motion_subspace(axis, anchor)
 
     rows = (model.joint.placement, model.joint.axis, model.joint.anchor)
     return map_joint_types(model.topology, pose_and_subspace, jax.tree.map(jnp.asarray, rows), expand_q(model, q))

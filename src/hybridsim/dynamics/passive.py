@@ -9,9 +9,7 @@ from jaxtyping import Float
 
 from hybridsim.core.numerics import LIMIT_RAMP, clamp, excess, smooth_sign
 from hybridsim.core.types import AnyArray, Q, Qd, Tau
-from hybridsim.model import joints
 from hybridsim.model.coordinates import expand_q, expand_v, reduce_tau, scalar_positions
-from hybridsim.model.joints import ElementaryJointType
 from hybridsim.model.model import Model
 
 
@@ -33,16 +31,16 @@ def passive_torques(model: Model, q: Q, qd: Qd, *, smooth: bool = False) -> Tau:
 
 
 def spring_deflection(model: Model, q: Float[AnyArray, " tree_nq"]) -> Float[AnyArray, " tree_nv"]:
-    """Deflection of each joint spring from its rest position [rad or m]; zero for free joints."""
+    """Deflection of each joint spring from its rest position [rad or m]; zero for joints without springs."""
     topology = model.topology
     if topology.tree_nq == topology.tree_nv:
         return q - model.joint.rest
     parts = []
     for kind, (q0, q1) in zip(topology.joint_types, topology.tree_q_slices, strict=True):
-        if kind is ElementaryJointType.FREE:
-            parts.append(jnp.zeros(6))
+        if kind.joint.has_spring:
+            parts.append(kind.joint.difference(jnp.asarray(model.joint.rest)[q0:q1], q[q0:q1]))
         else:
-            parts.append(joints.difference(kind, jnp.asarray(model.joint.rest)[q0:q1], q[q0:q1]))
+            parts.append(jnp.zeros(kind.nv))
     return jnp.concatenate(parts)
 
 

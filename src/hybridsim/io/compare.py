@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
+from typing import Literal
 
 import numpy as np
 
@@ -17,13 +18,17 @@ ROUNDING = 1e-12
 """Relative rounding error of angles, quaternions and composite inertias between a model and its file."""
 
 
+ElementKind = Literal[
+    "body", "joint", "dof", "coordinate", "home", "actuator", "shape", "pair", "frame", "model"
+]  # a pair is one of shapes
+
+
 @dataclass(frozen=True)
 class ParameterArray:
     """A scalar or vector parameter of all elements of one kind."""
 
-    element_kind: str
-    """Kind of element that the rows belong to: body, joint, dof, coordinate, home, actuator, shape, pair (of shapes),
-    frame or model."""
+    element_kind: ElementKind
+    """Kind of element that the rows belong to."""
     path: str
     """Attribute path in a model, such as `joint.placement.p`."""
     unit: str = ""
@@ -62,7 +67,7 @@ class ParameterArray:
                 return [pair_name(pair) for pair in model.geometry.friction_pairs]
             case "frame":
                 return topology.frame_names
-            case _:
+            case "model":
                 return [model.name]
 
     def element_label(self, name: str) -> str:

@@ -4,6 +4,8 @@ Files have one value per joint where a model has one per degree of freedom, and 
 cases are noted here because they apply to every format.
 """
 
+from collections.abc import Collection
+
 import numpy as np
 
 from hybridsim.core.errors import Problem
@@ -95,7 +97,7 @@ def _joint(model: Model, i: int, notes: Notes) -> JointSpec:
             notes.add(f"{field} differs between the degrees of freedom of joints", name, remark="the mean is written")
     if spec.lower > spec.upper:
         notes.add("lower limits exceed the upper limits", name, remark="other programs may reject this")
-    if kind is ElementaryJointType.SPHERICAL:
+    if kind.joint.has_spring and not kind.joint.is_euclidean:
         spec.rest = row(joint.rest, coordinates)
     elif kind.nq == 1:
         spec.rest = float(row(joint.rest, coordinates)[0])
@@ -171,6 +173,14 @@ def _pose(poses: Pose, i: int, what: str) -> Pose:
 
 def _body_name(topology: Topology, index: int) -> str:
     return WORLD_NAME if index == WORLD else topology.body_names[index]
+
+
+def require_joint_types(spec: ModelSpec, supported: Collection[JointKind], format_name: str) -> None:
+    """Raise if a file format does not support the type of a joint."""
+    for joint in (body.joint for body in spec.bodies):
+        if joint.kind not in supported:
+            message = f"joint {joint.name!r} is {joint.kind}, which {format_name} does not support"
+            raise unwritable_error("write.joint", message, f"its joint types are {', '.join(supported)}")
 
 
 def has_default_actuators(spec: ModelSpec) -> bool:

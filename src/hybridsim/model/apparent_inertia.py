@@ -57,21 +57,10 @@ def mass_matrix_at_zero(bodies: Sequence[BodySpec], topology: Topology) -> tuple
 
 def _world_subspace_columns(body: BodySpec, kind: ElementaryJointType, X_WB: Pose) -> np.ndarray:
     """Motion subspace of the body's joint in world axes about the world origin, one column per degree of freedom."""
-    R, axis = np.asarray(X_WB.R), unit_vector(body.joint.axis)
-    if kind is ElementaryJointType.PRISMATIC:
-        return np.concatenate([np.zeros(3), R @ axis])[:, None]
-    if kind is ElementaryJointType.FIXED:
-        return np.zeros((6, 0))
-    axes = (R @ axis)[:, None] if kind is ElementaryJointType.REVOLUTE else R
-    centre = (
-        np.asarray(X_WB.p)
-        if kind is ElementaryJointType.FREE
-        else X_WB.point(np.asarray(body.joint.anchor, dtype=float))
-    )
-    rotation = np.concatenate([axes, np.cross(centre, axes, axisa=0, axisb=0, axisc=0)])
-    if kind is ElementaryJointType.FREE:
-        return np.concatenate([rotation, np.concatenate([np.zeros((3, 3)), R])], axis=1)
-    return rotation
+    R, joint = np.asarray(X_WB.R), kind.joint
+    anchor = np.asarray(body.joint.anchor, dtype=float)
+    centre = X_WB.point(anchor) if joint.turns_about_anchor else np.asarray(X_WB.p)
+    return joint.numpy_subspace_columns(R, R @ unit_vector(body.joint.axis), centre)
 
 
 def unit_vector(axis) -> np.ndarray:

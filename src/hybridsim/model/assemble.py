@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 
 from hybridsim.model.apparent_inertia import apparent_inertias, unit_vector
+from hybridsim.model.compound_joints import elementary_chain
 from hybridsim.model.coordinates import zero_configuration
 from hybridsim.model.geometry import Geometry, GeomInfo
 from hybridsim.model.inertial import Inertial
 from hybridsim.model.joints import ElementaryJointType
 from hybridsim.model.model import Actuators, Bodies, Joints, Model
 from hybridsim.model.specs import (
-    COMPOUND_JOINT_SUFFIXES,
     WORLD_NAME,
     ActuatorSpec,
     BodySpec,
@@ -37,26 +37,17 @@ FRICTION_STEP_FRACTION = 0.5
 """Fraction of a joint's speed, within `friction_width`, that dry friction may remove in one time step: above 1 it
 overshoots, and the joint chatters about zero velocity instead of stopping."""
 
-_ELEMENTARY = {
-    JointKind.FIXED: ElementaryJointType.FIXED,
-    JointKind.REVOLUTE: ElementaryJointType.REVOLUTE,
-    JointKind.CONTINUOUS: ElementaryJointType.REVOLUTE,
-    JointKind.PRISMATIC: ElementaryJointType.PRISMATIC,
-    JointKind.SPHERICAL: ElementaryJointType.SPHERICAL,
-    JointKind.FREE: ElementaryJointType.FREE,
-}
-
 
 def assemble(spec: ModelSpec) -> Model:
     """Model of a validated description; bodies keep their order, in which parents must precede children."""
-    bodies = [part for body in spec.bodies for part in _elementary_chain(body)]
+    bodies = [part for body in spec.bodies for part in _expand_joint(body)]
     index = {WORLD_NAME: WORLD} | {body.name: i for i, body in enumerate(bodies)}
     joint_index = {body.joint.name: i for i, body in enumerate(bodies)}
     topology = Topology(
         body_names=tuple(body.name for body in bodies),
         parents=tuple(index[body.parent] for body in bodies),
         joint_names=tuple(body.joint.name for body in bodies),
-        joint_types=tuple(_ELEMENTARY[body.joint.kind] for body in bodies),
+        joint_types=tuple(body.joint.kind.elementary_type for body in bodies),
         masters=tuple(joint_index[body.joint.mimic] if body.joint.mimic else -1 for body in bodies),
         frame_names=tuple(frame.name for frame in spec.frames),
         frame_bodies=tuple(index[frame.body] for frame in spec.frames),
@@ -79,35 +70,17 @@ def assemble(spec: ModelSpec) -> Model:
     )
 
 
-def _elementary_chain(body: BodySpec) -> list[BodySpec]:
+def _expand_joint(body: BodySpec) -> list[BodySpec]:
     """The body itself; for a compound joint, a chain of massless bodies ending in it."""
-    joint = body.joint
-    if joint.kind is JointKind.UNIVERSAL:
-        kinds, axes = (JointKind.REVOLUTE,) * 2, (joint.axis, joint.axis2)
-    elif joint.kind is JointKind.PLANAR:
-        kinds = (JointKind.PRISMATIC, JointKind.PRISMATIC, JointKind.REVOLUTE)
-        axes = (*plane_axes(joint.axis), joint.axis)
-    else:
-        return [body]
-    parts = list(zip(COMPOUND_JOINT_SUFFIXES[joint.kind], kinds, axes, strict=True))
+    joints = elementary_chain(body.joint)
     chain, parent, placement = [], body.parent, body.placement
-    for k, (suffix, kind, axis) in enumerate(parts):
-        elementary = replace(joint, name=f"{joint.name}.{suffix}", kind=kind, axis=axis)
-        last = k == len(parts) - 1
-        name = body.name if last else f"{body.name}:{elementary.name}"
+    for k, joint in enumerate(joints):
+        last = k == len(joints) - 1
+        name = body.name if last else f"{body.name}:{joint.name}"
         inertial = body.inertial if last else Inertial()
-        chain.append(replace(body, name=name, parent=parent, joint=elementary, placement=placement, inertial=inertial))
+        chain.append(replace(body, name=name, parent=parent, joint=joint, placement=placement, inertial=inertial))
         parent, placement = name, identity_pose()
     return chain
-
-
-def plane_axes(normal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Orthonormal basis of the plane with this normal; x and y if the normal is z."""
-    n = np.asarray(normal, dtype=float) / np.linalg.norm(normal)
-    helper = np.array([1.0, 0.0, 0.0]) if abs(n[0]) < 0.9 else np.array([0.0, 1.0, 0.0])
-    e1 = helper - (helper @ n) * n
-    e1 /= np.linalg.norm(e1)
-    return e1, np.cross(n, e1)
 
 
 def _joints(bodies: Sequence[BodySpec], topology: Topology, timestep: float) -> Joints:
@@ -146,12 +119,10 @@ def _joints(bodies: Sequence[BodySpec], topology: Topology, timestep: float) -> 
 
 
 def _rest(joint: JointSpec, kind: ElementaryJointType) -> np.ndarray:
-    if kind is ElementaryJointType.FREE:
-        return np.array([0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0])
-    if kind is ElementaryJointType.SPHERICAL:
-        rest = np.asarray(joint.rest, dtype=float)
-        return rest if rest.shape == (4,) else np.array([1.0, 0.0, 0.0, 0.0])
-    return np.full(kind.nq, joint.rest, dtype=float)
+    if kind.joint.is_euclidean:
+        return np.full(kind.nq, joint.rest, dtype=float)
+    rest = np.asarray(joint.rest, dtype=float)
+    return rest if rest.shape == (kind.nq,) else kind.joint.zero_coordinates()
 
 
 def _actuators(

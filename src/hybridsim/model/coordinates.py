@@ -12,12 +12,9 @@ import numpy as np
 from jaxtyping import Float
 
 from hybridsim.core.types import AnyArray, ArrayLike, Q, Qd
-from hybridsim.model import joints
 from hybridsim.model.joints import ElementaryJointType
 from hybridsim.model.model import Model
 from hybridsim.model.topology import Topology
-
-_ONE_DOF_JOINTS = (ElementaryJointType.REVOLUTE, ElementaryJointType.PRISMATIC)
 
 
 def require_size(
@@ -43,36 +40,36 @@ def require_v(model: Model, what: str, values: ArrayLike) -> Qd:
 
 def retract(model: Model, q: Q, delta: Qd) -> Q:
     """Configuration reached from `q` by the tangent-space displacement `delta` [rad or m]."""
-    return _concatenate(joints.retract(kind, q[iq], delta[iv]) for kind, iq, iv in _segments(model.topology))
+    return _concatenate(kind.joint.retract(q[iq], delta[iv]) for kind, iq, iv in _segments(model.topology))
 
 
 def difference(model: Model, q: Q, q_to: Q) -> Qd:
     """Tangent-space displacement from `q` to `q_to` [rad or m]; the inverse of `retract`."""
-    return _concatenate(joints.difference(kind, q[iq], q_to[iq]) for kind, iq, _ in _segments(model.topology))
+    return _concatenate(kind.joint.difference(q[iq], q_to[iq]) for kind, iq, _ in _segments(model.topology))
 
 
 def coordinate_rate(model: Model, q: Q, qd: Qd) -> Q:
     """Time derivative of `q`."""
-    return _concatenate(joints.rate(kind, q[iq], qd[iv]) for kind, iq, iv in _segments(model.topology))
+    return _concatenate(kind.joint.rate(q[iq], qd[iv]) for kind, iq, iv in _segments(model.topology))
 
 
 def normalize(model: Model, q: Q) -> Q:
     """`q` with its quaternions normalized to unit length."""
-    return _concatenate(joints.normalize(kind, q[iq]) for kind, iq, _ in _segments(model.topology))
+    return _concatenate(kind.joint.normalize(q[iq]) for kind, iq, _ in _segments(model.topology))
 
 
 def classical_acceleration(model: Model, qd: Qd, qdd: Qd) -> Qd:
-    """`qdd` with the classical linear acceleration of free bodies; see `joints.classical_acceleration_term`."""
+    """`qdd` with the classical linear acceleration of free bodies; see `classical_acceleration_term` of joints."""
     parts = (
-        qdd[iv] + joints.classical_acceleration_term(k, qd[iv]) if k is ElementaryJointType.FREE else qdd[iv]
-        for k, _, iv in _segments(model.topology)
+        qdd[iv] + kind.joint.classical_acceleration_term(qd[iv]) if kind.joint.has_rotating_velocity else qdd[iv]
+        for kind, _, iv in _segments(model.topology)
     )
     return _concatenate(parts)
 
 
 def reexpress_velocity(model: Model, qd: Qd, dt: AnyArray) -> Qd:
     """`qd` with the linear velocity of free bodies expressed in their body frames at the end of the step."""
-    return _concatenate(joints.reexpress_velocity(kind, qd[iv], dt) for kind, _, iv in _segments(model.topology))
+    return _concatenate(kind.joint.reexpress_velocity(qd[iv], dt) for kind, _, iv in _segments(model.topology))
 
 
 def expand_q(model: Model, q: Q) -> Float[AnyArray, " tree_nq"]:
@@ -106,7 +103,7 @@ def scalar_positions(model: Model, q: Float[AnyArray, " tree_nq"]) -> Float[AnyA
         return q
     parts = []
     for kind, (q0, q1) in zip(topology.joint_types, topology.tree_q_slices, strict=True):
-        parts.append(q[q0:q1] if kind.nq == kind.nv else jnp.zeros(kind.nv))
+        parts.append(q[q0:q1] if kind.joint.is_euclidean else jnp.zeros(kind.nv))
     return jnp.concatenate(parts)
 
 
@@ -126,22 +123,22 @@ def zero_configuration(topology: Topology) -> np.ndarray:
     """Zero configuration: zeros and identity quaternions."""
     q = np.zeros(topology.nq)
     for kind, iq, _ in _segments(topology):
-        if kind not in _ONE_DOF_JOINTS:
-            q[iq.stop - 4] = 1.0  # the quaternion comes last, w first
+        if not kind.joint.is_euclidean:
+            q[iq] = kind.joint.zero_coordinates()
     return q
 
 
 def _segments(topology: Topology) -> Iterator[tuple[ElementaryJointType, slice, slice]]:
     """Ranges of independent coordinates processed together: one joint with a quaternion, or a run of the other joints.
 
-    A run is labelled REVOLUTE even if it contains prismatic joints.
+    A run is labelled REVOLUTE whatever joints it contains.
     """
     pending: tuple[int, int, int, int] | None = None
     bounds = zip(topology.joint_types, topology.q_slices, topology.v_slices, topology.masters, strict=True)
     for kind, (q0, q1), (v0, v1), master in bounds:
-        if master >= 0 or kind is ElementaryJointType.FIXED:
+        if master >= 0 or kind.nv == 0:
             continue
-        if kind in _ONE_DOF_JOINTS:
+        if kind.joint.is_euclidean:
             pending = (pending[0], q1, pending[2], v1) if pending else (q0, q1, v0, v1)
             continue
         if pending:

@@ -6,9 +6,9 @@ computed only once, when a model is built. A joint is singular if and only if S 
 
 import numpy as np
 
-from hybridsim.model.assemble import plane_axes
+from hybridsim.model.compound_joints import elementary_chain
 from hybridsim.model.inertial import skew
-from hybridsim.model.specs import WORLD_NAME, BodySpec, JointKind, JointSpec, ModelSpec
+from hybridsim.model.specs import WORLD_NAME, BodySpec, JointSpec, ModelSpec
 from hybridsim.spatial.transform import Pose
 
 SINGULAR_TOLERANCE = 1e-14
@@ -37,28 +37,14 @@ def bodies_with_singular_joints(spec: ModelSpec) -> list[BodySpec]:
     return singular[::-1]
 
 
-def _motion_subspace_columns(joint: JointSpec) -> np.ndarray:
+def _motion_subspace_columns(spec: JointSpec) -> np.ndarray:
     """Motion subspace in the body frame at q = 0, one column per degree of freedom; none for a mimic joint."""
-    if joint.kind is JointKind.FIXED or joint.mimic:
-        return np.zeros((6, 0))
-    angular = np.vstack([np.eye(3), skew(np.asarray(joint.anchor, dtype=float))])
-    linear = np.vstack([np.zeros((3, 3)), np.eye(3)])
-    axis = np.asarray(joint.axis, dtype=float)
-    axis = axis / (np.linalg.norm(axis) or 1.0)
-    match joint.kind:
-        case JointKind.PRISMATIC:
-            return linear @ axis[:, None]
-        case JointKind.REVOLUTE | JointKind.CONTINUOUS:
-            return angular @ axis[:, None]
-        case JointKind.UNIVERSAL:
-            return angular @ np.column_stack([axis, joint.axis2 / np.linalg.norm(joint.axis2)])
-        case JointKind.PLANAR:
-            e1, e2 = plane_axes(axis)
-            return np.column_stack([linear @ e1, linear @ e2, angular @ axis])
-        case JointKind.SPHERICAL:
-            return angular
-        case _:
-            return np.eye(6)
+    columns = [np.zeros((6, 0))]
+    for part in () if spec.mimic else elementary_chain(spec):
+        joint, axis = part.kind.elementary_type.joint, np.asarray(part.axis, dtype=float)
+        centre = np.asarray(part.anchor, dtype=float) if joint.turns_about_anchor else np.zeros(3)
+        columns.append(joint.numpy_subspace_columns(np.eye(3), axis / (np.linalg.norm(axis) or 1.0), centre))
+    return np.concatenate(columns, axis=1)
 
 
 def _motion_matrix(X_PB: Pose) -> np.ndarray:

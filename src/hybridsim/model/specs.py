@@ -9,6 +9,7 @@ from enum import StrEnum
 
 import numpy as np
 
+from hybridsim.core.choices import check_choice
 from hybridsim.model.geometry import (
     DEFAULT_FRICTION,
     DEFAULT_RECOVERY_TIME,
@@ -18,6 +19,7 @@ from hybridsim.model.geometry import (
     Shape,
 )
 from hybridsim.model.inertial import Inertial
+from hybridsim.model.joints import ElementaryJointType
 from hybridsim.spatial.transform import Pose
 
 WORLD_NAME = "world"
@@ -46,11 +48,23 @@ class JointKind(StrEnum):
     """Translation in the plane normal to `axis` and rotation about it."""
     FREE = "free"
 
+    @classmethod
+    def _missing_(cls, value: object):
+        check_choice("joint type", value, cls)
 
-ONE_DOF_JOINTS = (JointKind.REVOLUTE, JointKind.CONTINUOUS, JointKind.PRISMATIC)
+    @property
+    def is_compound(self) -> bool:
+        """Whether the joint becomes a chain of elementary joints."""
+        return self is not JointKind.CONTINUOUS and self.value not in tuple(ElementaryJointType)
+
+    @property
+    def elementary_type(self) -> ElementaryJointType:
+        """Type in the tree; compound joints have none."""
+        return ElementaryJointType.REVOLUTE if self is JointKind.CONTINUOUS else ElementaryJointType(self.value)
+
+
+ONE_DOF_JOINTS = tuple(kind for kind in JointKind if not kind.is_compound and kind.elementary_type.nv == 1)
 """Joints with one degree of freedom."""
-COMPOUND_JOINT_SUFFIXES = {JointKind.UNIVERSAL: ("1", "2"), JointKind.PLANAR: ("x", "y", "yaw")}
-"""Name suffixes of the elementary joints of a compound joint: `hinge.1`, `hinge.2`."""
 
 
 def identity_pose() -> Pose:

@@ -88,17 +88,17 @@ class Topology:
     @cached_property
     def coordinate_names(self) -> tuple[str, ...]:
         """Name of each entry of `q`: `elbow`, or `root.qw` for joints with several coordinates."""
-        return self._names(lambda kind: kind.coordinate_names, independent=True)
+        return self._names(lambda kind: tuple(kind.joint.coordinates), independent=True)
 
     @cached_property
     def dof_names(self) -> tuple[str, ...]:
         """Name of each entry of `qd`, `qdd` and `tau`."""
-        return self._names(lambda kind: kind.dof_names, independent=True)
+        return self._names(lambda kind: tuple(kind.joint.dofs), independent=True)
 
     @cached_property
     def tree_dof_names(self) -> tuple[str, ...]:
         """Name of each degree of freedom of the tree, mimic joints included."""
-        return self._names(lambda kind: kind.dof_names, independent=False)
+        return self._names(lambda kind: tuple(kind.joint.dofs), independent=False)
 
     def _names(self, parts: Callable[[ElementaryJointType], tuple[str, ...]], *, independent: bool) -> tuple[str, ...]:
         return tuple(

@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 
 from hybridsim.core.errors import Problem, Severity
+from hybridsim.model.compound_joints import axes_of, elementary_chain
 from hybridsim.model.geometry import Shape
 from hybridsim.model.inertial import Inertial
 from hybridsim.model.singular_joints import bodies_with_singular_joints
 from hybridsim.model.specs import (
-    COMPOUND_JOINT_SUFFIXES,
     ONE_DOF_JOINTS,
     WORLD_NAME,
     BodySpec,
@@ -165,8 +165,7 @@ def _joint_problems(body: BodySpec) -> Iterator[Problem]:
             f"placement of joint {joint.name!r} is not finite",
             "write finite values",
         )
-    axes = {JointKind.UNIVERSAL: (joint.axis, joint.axis2), JointKind.PLANAR: (joint.axis,)}
-    for axis in axes.get(joint.kind, (joint.axis,) if joint.kind in ONE_DOF_JOINTS else ()):
+    for axis in axes_of(joint):
         length = np.linalg.norm(axis)
         if not np.isfinite(length) or length < 1e-9:
             yield problem_at(
@@ -267,9 +266,7 @@ def _reference_problems(spec: ModelSpec) -> Iterator[Problem]:
                 "attach the frame to an existing body",
             )
     actuatable = [name for name, joint in joints.items() if joint.kind in ONE_DOF_JOINTS and not joint.mimic]
-    actuatable += [
-        f"{name}.{part}" for name, joint in joints.items() for part in COMPOUND_JOINT_SUFFIXES.get(joint.kind, ())
-    ]
+    actuatable += [part.name for joint in joints.values() if joint.kind.is_compound for part in elementary_chain(joint)]
     for actuator in spec.actuators:
         if actuator.joint not in actuatable:
             yield problem_at(

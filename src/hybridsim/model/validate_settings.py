@@ -6,16 +6,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from hybridsim.core.errors import Problem, Severity
+from hybridsim.model.compound_joints import elementary_types
 from hybridsim.model.specs import JointKind, JointSpec, ModelSpec, Source
-
-COORDINATE_COUNTS = {
-    JointKind.FIXED: 0,
-    JointKind.SPHERICAL: 4,
-    JointKind.UNIVERSAL: 2,
-    JointKind.PLANAR: 3,
-    JointKind.FREE: 7,
-}
-"""Number of coordinates of the joint types that do not have exactly one."""
 
 UNIT_QUATERNION_TOLERANCE = 1e-6
 """Tolerance on the norm of a quaternion in a file."""
@@ -43,17 +35,17 @@ def _joint_setting_problems(joint: JointSpec) -> Iterator[Problem]:
     def problem(code: str, message: str, fix: str) -> Problem:
         return problem_at(joint.source, code, f"joint {joint.name!r} {message}", fix)
 
-    has_quaternion = joint.kind in (JointKind.SPHERICAL, JointKind.FREE)
+    types = [kind.joint for kind in elementary_types(joint.kind)]
+    has_quaternion, has_spring = not all(t.is_euclidean for t in types), all(t.has_spring for t in types)
     if has_quaternion and (np.isfinite(joint.lower) or np.isfinite(joint.upper)):
         yield problem("limit.kind", f"is {joint.kind} and has position limits", "limits need a joint with an axis")
-    if joint.kind is JointKind.FREE and joint.stiffness != 0.0:
-        yield problem(
-            "stiffness.kind", "is free and has a spring", "remove the stiffness; a free joint has no rest position"
-        )
+    if not has_spring and joint.stiffness != 0.0:
+        fix = f"remove the stiffness; a {joint.kind} joint has no rest position"
+        yield problem("stiffness.kind", f"is {joint.kind} and has a spring", fix)
     rest = np.asarray(joint.rest, dtype=float)
-    if joint.kind is JointKind.SPHERICAL and rest.shape != () and not _is_unit_quaternion(rest):
+    if has_quaternion and has_spring and rest.shape != () and not _is_unit_quaternion(rest):
         yield problem("rest.quaternion", f"has rest position {rest.tolist()}", "specify a unit quaternion w x y z")
-    if joint.kind is not JointKind.SPHERICAL and rest.shape != ():
+    if not (has_quaternion and has_spring) and rest.shape != ():
         yield problem("rest.shape", f"has rest position {rest.tolist()}", "specify one value [rad or m]")
     for field in ("friction_width", "stribeck_velocity"):
         value = getattr(joint, field)
@@ -114,13 +106,14 @@ def _home_problems(spec: ModelSpec) -> Iterator[Problem]:
                 f"{where}: there is no such joint", f"the joints are {', '.join(joints)}", code="home.unknown"
             )
             continue
-        source, expected = joint.source, COORDINATE_COUNTS.get(joint.kind, 1)
+        types = [kind.joint for kind in elementary_types(joint.kind)]
+        source, expected = joint.source, sum(t.nq for t in types)
         if joint.mimic:
             yield problem_at(source, "home.mimic", f"{where}: it mimics {joint.mimic!r}", "set the home of that joint")
         elif value.size != expected or not np.isfinite(value).all():
             fix = f"a {joint.kind} joint has {expected} coordinate{'s' * (expected != 1)}"
             yield problem_at(source, "home.size", f"{where} is {value.tolist()}", fix)
-        elif expected in (4, 7) and not _is_unit_quaternion(value[-4:]):
+        elif not types[-1].is_euclidean and not _is_unit_quaternion(value[-4:]):
             yield problem_at(
                 source, "home.quaternion", f"{where} is {value.tolist()}", "its quaternion w x y z must have unit norm"
             )

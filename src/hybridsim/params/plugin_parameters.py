@@ -1,7 +1,7 @@
 """Parameters of pluggable components: contact model, actuation stages, grafted networks.
 
 Their classes may be user-defined, so their parameters are discovered: every floating-point array is a parameter
-array, named by its attribute path.
+array, named by its attribute path. The tables below give units and bounds; a parameter that is not listed has none.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,6 @@ import jax
 import numpy as np
 from jax.tree_util import KeyPath
 
-from hybridsim.dynamics.actuation import TransportDelay
 from hybridsim.networks.frozen_fields import frozen_fields
 from hybridsim.params.catalogue import ParameterKind, RowKind, Sign
 from hybridsim.params.leaves import Path, format_path, parse_path, path_from_keys
@@ -35,7 +34,7 @@ def _kind(
     return ParameterKind("", RowKind.NONE, unit, description, sign=sign, reason=reason, **options)
 
 
-_CONTACT = {
+CONTACT_KINDS = {
     "friction": _kind("-", "Coulomb friction coefficient of a candidate pair.", reason=_ADDS_ENERGY),
     "restitution": _kind(
         "-",
@@ -74,7 +73,8 @@ _CONTACT = {
     "stabilization.alpha": _kind("1/s", "Baumgarte's α.", reason=_ADDS_ENERGY, typical=100.0),
     "stabilization.beta": _kind("1/s", "Baumgarte's β.", reason=_NO_ADHESION, typical=100.0),
 }
-_STAGES = {
+"""Parameters of contact models, their friction laws and stabilizations, by attribute path."""
+STAGE_KINDS = {
     "kp": _kind("N·m/rad, N/m", "Proportional gain of a servo.", reason=_NOT_RESTORING),
     "kd": _kind("N·m·s/rad, N·s/m", "Derivative gain of a servo.", reason=_ADDS_ENERGY),
     "limit": _kind("signal unit", "Saturation limit.", reason=_SYMMETRIC),
@@ -86,6 +86,7 @@ _STAGES = {
     "damping": _kind("N·m·s/rad, N·s/m", "Spring damping.", reason=_ADDS_ENERGY),
     "rotor_inertia": _kind("kg·m², kg", "Rotor inertia.", Sign.POSITIVE, _DIVIDES, typical=0.01),
 }
+"""Parameters of actuation stages by field."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ def contact_arrays(setup: Setup) -> tuple[PluginArray, ...]:
         if path[0] in DERIVED_FIELDS:
             continue
         field = format_path(path)[1:]
-        kind = _CONTACT.get(field, _kind("", f"{field} of {type(contact).__name__}.", Sign.NONE))
+        kind = CONTACT_KINDS.get(field, _kind("", f"{field} of {type(contact).__name__}.", Sign.NONE))
         kind = replace(kind, name=f"contact.{field}")
         rows = pairs if leaf.shape == (len(pairs),) else ()
         arrays.append(PluginArray(kind.name, (*parse_path("sim.contact"), *path), leaf.shape, kind, rows))
@@ -131,12 +132,12 @@ def actuation_arrays(setup: Setup) -> tuple[PluginArray, ...]:
     """Parameter arrays of the actuation stages, addressed by stage index."""
     arrays, actuators = [], row_names(RowKind.ACTUATOR, setup)
     for k, stage in enumerate(setup.sim.actuation.stages):
+        limits = stage.upper_limits(setup.sim.dt)
         for path, leaf in _float_arrays(stage):
             field = format_path(path)[1:]
-            kind = _STAGES.get(field, _kind("", f"{field} of {type(stage).__name__}.", Sign.NONE))
-            if isinstance(stage, TransportDelay):
-                max_delay = stage.samples * float(np.min(setup.sim.dt))
-                kind = replace(kind, upper_limit=max_delay, reason="the buffer of the stage holds no more samples")
+            kind = STAGE_KINDS.get(field, _kind("", f"{field} of {type(stage).__name__}.", Sign.NONE))
+            if field in limits:
+                kind = replace(kind, upper_limit=limits[field][0], reason=limits[field][1])
             kind = replace(kind, name=f"actuation[{k}].{field}")
             rows = actuators if leaf.shape == (len(actuators),) else ()
             array_path = (*parse_path("sim.actuation.stages"), k, *path)

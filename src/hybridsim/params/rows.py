@@ -2,13 +2,9 @@
 
 from dataclasses import dataclass
 
-from hybridsim.model.joints import ElementaryJointType
 from hybridsim.model.topology import Topology
 from hybridsim.params.catalogue import RowKind
 from hybridsim.params.setup import Setup
-
-SINGLE_AXIS_JOINTS = (ElementaryJointType.REVOLUTE, ElementaryJointType.PRISMATIC)
-"""Joints with one axis and one coordinate."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +25,7 @@ class RowName:
 def row_names(kind: RowKind, setup: Setup) -> tuple[RowName, ...]:
     """All rows of a kind."""
     model, topology = setup.sim.model, setup.sim.model.topology
-    joints = tuple(zip(topology.joint_names, topology.joint_types, topology.masters, strict=True))
+    joints = [(name, type.joint) for name, type in zip(topology.joint_names, topology.joint_types, strict=True)]
     geometry = model.geometry
     match kind:
         case RowKind.NONE:
@@ -40,20 +36,20 @@ def row_names(kind: RowKind, setup: Setup) -> tuple[RowName, ...]:
             # quaternions are omitted: their entries are not independent
             slices = topology.tree_q_slices
             return tuple(
-                RowName(name, slices[k][0], type is ElementaryJointType.PRISMATIC)
-                for k, (name, type, _) in enumerate(joints)
-                if type in SINGLE_AXIS_JOINTS
+                RowName(name, slices[k][0], *joint.translational_dofs)
+                for k, (name, joint) in enumerate(joints)
+                if joint.is_single_axis
             )
         case RowKind.SINGLE_AXIS_JOINT:
-            return tuple(RowName(name, k) for k, (name, type, _) in enumerate(joints) if type in SINGLE_AXIS_JOINTS)
+            return tuple(RowName(name, k) for k, (name, joint) in enumerate(joints) if joint.is_single_axis)
         case RowKind.MIMIC:
             return tuple(
-                RowName(name, k, type is ElementaryJointType.PRISMATIC)
-                for k, (name, type, master) in enumerate(joints)
-                if master >= 0
+                RowName(name, k, *joint.translational_dofs)
+                for k, (name, joint) in enumerate(joints)
+                if topology.masters[k] >= 0
             )
         case RowKind.ACTUATOR:
-            is_translational = [topology.joint_types[j] is ElementaryJointType.PRISMATIC for j in model.actuator.joints]
+            is_translational = [topology.joint_types[j].joint.translational_dofs[0] for j in model.actuator.joints]
             return tuple(map(RowName, model.actuator.names, range(model.nu), is_translational))
         case _:
             names = {
@@ -68,7 +64,5 @@ def row_names(kind: RowKind, setup: Setup) -> tuple[RowName, ...]:
 
 
 def _dof_rows(topology: Topology) -> tuple[RowName, ...]:
-    is_translational = []
-    for type in topology.joint_types:
-        is_translational += [type is ElementaryJointType.PRISMATIC or name.startswith("v") for name in type.dof_names]
+    is_translational = [flag for type in topology.joint_types for flag in type.joint.translational_dofs]
     return tuple(map(RowName, topology.tree_dof_names, range(topology.tree_nv), is_translational))

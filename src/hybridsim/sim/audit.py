@@ -18,7 +18,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from hybridsim.contact.impulse.impulse_contact import ImpulseContact
 from hybridsim.core.types import require_float64
 from hybridsim.dynamics.energy import gravity_energy, kinetic_energy, spring_energy
 from hybridsim.dynamics.kinematics import kinematics
@@ -95,7 +94,7 @@ def graft_powers(sim: Simulator, state: State, inputs: Inputs) -> Float[Array, "
 
 def _acts_once_per_step(sim: Simulator, graft: Graft) -> bool:
     """Whether a graft acts on a quantity of the whole step: the next state or, with impulse contact, contact."""
-    prefixes = (STEP_PREFIX, "contact.") if isinstance(sim.contact, ImpulseContact) else STEP_PREFIX
+    prefixes = (STEP_PREFIX, "contact.") if sim.contact.has_constraints else STEP_PREFIX
     return any(address.startswith(prefixes) for address in graft.outputs)
 
 

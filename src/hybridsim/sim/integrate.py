@@ -8,6 +8,8 @@
 
 Semi-implicit Euler is the integrator of NeuralSim (Heiden et al. 2021) and of Tiny Differentiable Simulator. The
 implicit variant linearizes all velocity-dependent forces: joint damping, Coriolis forces, servos and grafts.
+
+`sim/choices.py` registers them.
 """
 
 from functools import partial
@@ -17,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hybridsim.core.types import Qd, Qdd
+from hybridsim.core.types import Q, Qd, Qdd
 from hybridsim.model.coordinates import (
     classical_acceleration,
     coordinate_rate,
@@ -25,28 +27,35 @@ from hybridsim.model.coordinates import (
     reexpress_velocity,
     retract,
 )
+from hybridsim.sim.choices import INTEGRATORS
 from hybridsim.sim.forward import Evaluation, forward
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.state import Inputs, State
 from hybridsim.taps.taps import Taps
 
+Advance = tuple[Q, Qd, Evaluation]
+"""Coordinates and velocities at the end of a time step, and the evaluation of the dynamics at its beginning."""
+
 
 def next_state(sim: Simulator, state: State, inputs: Inputs) -> State:
     """State one time step later."""
     taps = sim.open_taps(state)
-    q, qd, evaluation = _STEPS[sim.integrator](sim, state, inputs, taps)
+    q, qd, evaluation = INTEGRATORS[sim.integrator](sim, state, inputs, taps)
     qd = taps("step.qd_next", qd)
     q = taps("step.q_next", q, partial(retract, sim.model))
     return State(q, qd, state.t + sim.dt, _next_aux(sim, state, evaluation, taps))
 
 
-def _euler(sim: Simulator, state: State, inputs: Inputs, taps: Taps):
+def euler(sim: Simulator, state: State, inputs: Inputs, taps: Taps) -> Advance:
+    """Semi-implicit Euler."""
     evaluation = forward(sim, state, inputs, taps)
     delta_qd = sim.dt * classical_acceleration(sim.model, state.qd, evaluation.qdd)
     return *_semi_implicit_update(sim, state, delta_qd), evaluation
 
 
-def _implicit(sim: Simulator, state: State, inputs: Inputs, taps: Taps):
+def implicit(sim: Simulator, state: State, inputs: Inputs, taps: Taps) -> Advance:
+    """Semi-implicit Euler, implicit in the velocities."""
+
     def acceleration(qd: Qd) -> Qdd:
         at_qd = State(state.q, qd, state.t, state.aux)
         return classical_acceleration(sim.model, qd, forward(sim, at_qd, inputs, sim.open_taps(state)).qdd)
@@ -65,7 +74,8 @@ def _semi_implicit_update(sim: Simulator, state: State, delta_qd: Qd):
     return q, reexpress_velocity(sim.model, qd, sim.dt)
 
 
-def _rk4(sim: Simulator, state: State, inputs: Inputs, taps: Taps):
+def rk4(sim: Simulator, state: State, inputs: Inputs, taps: Taps) -> Advance:
+    """Classical Runge–Kutta."""
     # quaternions are integrated componentwise: their rate is smooth off the unit sphere, so the order stays four
     model, dt = sim.model, sim.dt
 
@@ -100,6 +110,3 @@ def _next_aux(sim: Simulator, state: State, evaluation: Evaluation, taps: Taps) 
     if "history" in state.aux:
         new["history"] = taps.next_history()
     return state.aux | (new if evaluation.contact_aux is None else new | {"contact": evaluation.contact_aux})
-
-
-_STEPS = {"euler": _euler, "rk4": _rk4, "implicit": _implicit}

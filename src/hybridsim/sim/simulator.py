@@ -8,31 +8,22 @@ import numpy as np
 from jax.core import Tracer
 
 from hybridsim.contact.candidates import Candidates
+from hybridsim.contact.choices import CONTACTS
 from hybridsim.contact.collision.initial_overlap import warn_about_overlaps
-from hybridsim.contact.compliant.compliant_contact import CompliantContact
 from hybridsim.contact.contact import AbstractContact, NoContact
-from hybridsim.contact.impulse.impulse_contact import ImpulseContact
 from hybridsim.contact.pair_defaults import with_pair_defaults
+from hybridsim.core.choices import check_choice
 from hybridsim.core.types import ArrayLike, Q, Qd, Scalar, as_floats
 from hybridsim.core.warnings import warn_user
 from hybridsim.dynamics.actuation import Actuation
-from hybridsim.model.joints import ElementaryJointType
 from hybridsim.model.model import Model
+from hybridsim.sim.choices import BACKENDS, INTEGRATORS
 from hybridsim.sim.state import State
 from hybridsim.taps.address import AxisNames
 from hybridsim.taps.blueprint import Blueprint, BoundBlueprint
 from hybridsim.taps.catalogue import Axis
 from hybridsim.taps.history import initial_history
 from hybridsim.taps.taps import Taps
-
-INTEGRATORS = ("euler", "rk4", "implicit")
-"""Semi-implicit Euler, classical Runge–Kutta, implicit in velocity."""
-
-CONTACTS = {"none": NoContact, "impulse": ImpulseContact, "compliant": CompliantContact}
-"""Contact models by name."""
-
-BACKENDS = ("auto", "native", "xla")
-"""Backends of rollouts: native code with XLA as fallback, native code only, XLA only."""
 
 
 class Simulator(eqx.Module):
@@ -46,7 +37,7 @@ class Simulator(eqx.Module):
     dt: Scalar
     """Time step [s]."""
     integrator: str = eqx.field(static=True)
-    """`euler` (semi-implicit), `rk4`, or `implicit` (implicit in velocity, for stiff damping)."""
+    """Name of one of the `INTEGRATORS`."""
     backend: str = eqx.field(static=True)
     """`auto` (native code on a CPU, XLA otherwise), `native` or `xla`."""
     axis_names: tuple[tuple[Axis, tuple[str, ...]], ...] = eqx.field(static=True)
@@ -70,13 +61,11 @@ class Simulator(eqx.Module):
             actuation: actuation model from commands to torques; the actuators of the model by default.
             contact: contact model: `impulse`, `compliant`, or an instance with custom settings; no contact by default.
             dt: time step [s]; that of the model by default.
-            integrator: one of `INTEGRATORS`.
-            backend: one of `BACKENDS`.
+            integrator: one of `sim.choices.INTEGRATORS`.
+            backend: one of `sim.choices.BACKENDS`.
         """
-        if backend not in BACKENDS:
-            raise ValueError(f"unknown backend {backend!r}; choose one of {', '.join(BACKENDS)}")
-        if integrator not in INTEGRATORS:
-            raise ValueError(f"unknown integrator {integrator!r}; choose one of {', '.join(INTEGRATORS)}")
+        check_choice("backend", backend, BACKENDS)
+        check_choice("integrator", integrator, INTEGRATORS)
         for argument, kind in ((model, Model), (blueprint, Blueprint), (actuation, Actuation)):
             if argument is not None and not isinstance(argument, kind):
                 raise TypeError(f"Simulator needs an instance of {kind.__name__}, not {type(argument).__name__}")
@@ -152,18 +141,17 @@ class Simulator(eqx.Module):
 
 def _bind_contact(choice: Any, model: Model, dt: Scalar, integrator: str) -> AbstractContact:
     if isinstance(choice, str):
-        if choice not in CONTACTS:
-            raise ValueError(f"unknown contact model {choice!r}; choose one of {', '.join(CONTACTS)}")
+        check_choice("contact model", choice, CONTACTS)
         choice = CONTACTS[choice]()
     if isinstance(choice, type) and issubclass(choice, AbstractContact):
         raise TypeError(f"contact must be an instance of a contact model, not its class: write {choice.__name__}()")
     contact = NoContact() if choice is None else choice
     if not isinstance(contact, AbstractContact):
         raise TypeError(f"contact must be a contact model or the name of one, not {type(contact).__name__}")
-    if integrator not in contact.integrators:
+    if contact.integrators is not None and integrator not in contact.integrators:
         raise ValueError(
             f"{type(contact).__name__} corrects the velocities once per step, which integrator {integrator!r} "
-            "does not support: use 'euler', or compliant contact"
+            f"does not support: use {' or '.join(map(repr, contact.integrators))}, or compliant contact"
         )
     with jax.enable_x64(True):
         contact = with_pair_defaults(contact, model).bind(model, dt)
@@ -189,7 +177,7 @@ def _normalize_quaternions(model: Model, q: np.ndarray) -> np.ndarray:
     for joint, kind, (start, stop) in zip(topology.joint_names, topology.joint_types, topology.q_slices, strict=True):
         if not np.isfinite(q[start:stop]).all():
             raise ValueError(f"the coordinates of joint {joint!r} are not finite: {q[start:stop].tolist()}")
-        if kind in (ElementaryJointType.SPHERICAL, ElementaryJointType.FREE):
+        if not kind.joint.is_euclidean:
             length = float(np.linalg.norm(q[stop - 4 : stop]))
             if not 0.5 < length < 2.0:
                 raise ValueError(f"the quaternion (w, x, y, z) of joint {joint!r} has length {length:g}, not 1")

@@ -1,5 +1,6 @@
 """Plots of trajectories."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,13 +11,19 @@ from matplotlib.backend_bases import FigureCanvasBase
 from matplotlib.figure import Figure
 
 from hybridsim.core.errors import HybridsimError
-from hybridsim.model.joints import ElementaryJointType
 from hybridsim.model.model import Model
 from hybridsim.model.topology import Topology
 
 MAX_CURVES = 12
 """Maximum number of curves in one panel; further curves are drawn in additional panels."""
-
+JOINT_QUANTITIES = {
+    "m": "position",
+    "rad": "angle",
+    "": "quaternion",
+    "m/s": "velocity in the body frame",
+    "rad/s": "angular velocity in the body frame",
+}
+"""Quantity of the coordinates and velocities of a joint with several, by their unit, in the order of the panels."""
 MIN_HALF_HEIGHT = 1e-6
 """Minimum half height of a panel, in its unit, so that rounding errors do not look like motion."""
 
@@ -62,7 +69,7 @@ def check_image_path(path: str | Path) -> None:
 def _panels(topology: Topology, q: np.ndarray, qd: np.ndarray) -> list[_Panel]:
     """Panels of positions, then velocities; joints with one coordinate share panels, all others have their own."""
     positions, velocities = [], []
-    single_q, single_v, kinds = [], [], set()
+    single_q, single_v, single_units = [], [], set()
     joints = zip(
         topology.joint_names, topology.joint_types, topology.q_slices, topology.v_slices, topology.masters, strict=True
     )
@@ -72,23 +79,12 @@ def _panels(topology: Topology, q: np.ndarray, qd: np.ndarray) -> list[_Panel]:
         if q1 - q0 == 1:
             single_q.append(q0)
             single_v.append(v0)
-            kinds.add(kind)
+            single_units |= {*kind.joint.coordinates.values()}
             continue
-        if kind is ElementaryJointType.FREE:
-            positions.append(_Panel(f"{joint}\nposition [m]", ["x", "y", "z"], q[:, q0 : q0 + 3]))
-            velocities.append(
-                _Panel(f"{joint}\nvelocity in the body frame [m/s]", ["vx", "vy", "vz"], qd[:, v0 + 3 : v1])
-            )
-        positions.append(_Panel(f"{joint}\nquaternion", ["w", "x", "y", "z"], q[:, q1 - 4 : q1]))
-        velocities.append(
-            _Panel(f"{joint}\nangular velocity in the body frame [rad/s]", ["wx", "wy", "wz"], qd[:, v0 : v0 + 3])
-        )
+        positions += _panels_by_unit(joint, kind.joint.coordinates, q[:, q0:q1])
+        velocities += _panels_by_unit(joint, kind.joint.dofs, qd[:, v0:v1])
     names = topology.dof_names
-    units = [
-        unit
-        for kind, unit in ((ElementaryJointType.REVOLUTE, "rad"), (ElementaryJointType.PRISMATIC, "m"))
-        if kind in kinds
-    ]
+    units = [unit for unit in ("rad", "m") if unit in single_units]
     for label, panels, values, columns in (
         (f"position [{', '.join(units)}]", positions, q, single_q),
         (f"velocity [{', '.join(f'{unit}/s' for unit in units)}]", velocities, qd, single_v),
@@ -97,6 +93,18 @@ def _panels(topology: Topology, q: np.ndarray, qd: np.ndarray) -> list[_Panel]:
             chunk = slice(start, start + MAX_CURVES)
             panels.append(_Panel(label, [names[v] for v in single_v[chunk]], values[:, columns[chunk]]))
     return positions + velocities
+
+
+def _panels_by_unit(joint: str, units: Mapping[str, str], values: np.ndarray) -> list[_Panel]:
+    """Panels of a joint with several coordinates or velocities: one per unit, translations first."""
+    panels = []
+    for unit, quantity in JOINT_QUANTITIES.items():
+        columns = [k for k, other in enumerate(units.values()) if other == unit]
+        if columns:
+            label = f"{joint}\n{quantity} [{unit}]" if unit else f"{joint}\n{quantity}"
+            names = [list(units)[k].removeprefix("q") for k in columns]
+            panels.append(_Panel(label, names, values[:, columns]))
+    return panels
 
 
 def _draw(ax: Axes, t: np.ndarray, panel: _Panel) -> None:

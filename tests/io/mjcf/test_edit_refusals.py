@@ -56,6 +56,16 @@ def test_a_compiler_setting_that_overrides_the_change_is_detected(tmp_path):
     assert not (tmp_path / "no.xml").exists()
 
 
+def test_a_change_for_which_there_is_no_attribute_is_rejected(tmp_path):
+    """The placement of a free joint is the identity, and nothing else has changed."""
+    path = tmp_path / "a.xml"
+    path.write_text('<mujoco><worldbody><body><freejoint/><geom size=".1"/></body></worldbody></mujoco>')
+    model = load(path)
+    with pytest.raises(ModelError, match=r"placement\.p"):
+        export_mjcf(path, with_entry(model, lambda m: m.joint.placement.p, 0, [0.0, 0.0, 1.0]), tmp_path / "no.xml")
+    assert not (tmp_path / "no.xml").exists()
+
+
 def test_an_inertial_in_another_file_that_would_take_effect(tmp_path):
     inertial = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
     (tmp_path / "part.xml").write_text(f'<mujoco><body name="b"><joint/>{inertial}<geom size=".1"/></body></mujoco>')

@@ -15,7 +15,6 @@ from hybridsim.contact.collision.detect import detect
 from hybridsim.core.warnings import warn_user
 from hybridsim.model.coordinates import expand_q
 from hybridsim.model.geometry import Geometry, Shape
-from hybridsim.model.joints import ElementaryJointType
 from hybridsim.model.model import Model
 from hybridsim.model.topology import WORLD
 from hybridsim.spatial.transform import Pose
@@ -83,29 +82,10 @@ def home_poses(model: Model) -> list[Pose]:
     offset = 0
     for i, kind in enumerate(topology.joint_types):
         q_i, offset = q[offset : offset + kind.nq], offset + kind.nq
-        X_PB = Pose(np.asarray(joint.placement.R)[i], np.asarray(joint.placement.p)[i]) @ _joint_transform(
-            model, i, kind, q_i
-        )
+        X_PJ = Pose(np.asarray(joint.placement.R)[i], np.asarray(joint.placement.p)[i])
+        X_PB = X_PJ @ kind.joint.numpy_transform(np.asarray(joint.axis)[i], np.asarray(joint.anchor)[i], q_i)
         poses.append(X_PB if topology.parents[i] == WORLD else poses[topology.parents[i]] @ X_PB)
     return poses
-
-
-def _joint_transform(model: Model, i: int, kind: ElementaryJointType, q: np.ndarray) -> Pose:
-    """Joint transform X_JB: pose of a body in its joint frame."""
-    from scipy.spatial.transform import Rotation  # slow to import
-
-    axis, anchor = np.asarray(model.joint.axis)[i], np.asarray(model.joint.anchor)[i]
-    if kind is ElementaryJointType.FIXED:
-        return Pose(np.eye(3), np.zeros(3))
-    if kind is ElementaryJointType.PRISMATIC:
-        return Pose(np.eye(3), q[0] * axis)
-    rotation = (
-        Rotation.from_rotvec(q[0] * axis)
-        if kind is ElementaryJointType.REVOLUTE
-        else Rotation.from_quat(np.roll(q[-4:], -1))
-    )
-    R = rotation.as_matrix()
-    return Pose(R, q[:3] if kind is ElementaryJointType.FREE else anchor - R @ anchor)
 
 
 def _can_overlap(geometry: Geometry, placed: dict[int, Pose], pair: Pair) -> bool:

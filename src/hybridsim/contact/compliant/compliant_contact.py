@@ -21,7 +21,8 @@ from jax.core import Tracer
 from jaxtyping import Float
 
 from hybridsim.contact.candidates import Candidates, find_candidates
-from hybridsim.contact.compliant.friction_laws import LAWS, Coulomb, FrictionLaw, friction_forces
+from hybridsim.contact.choices import FRICTION_LAWS
+from hybridsim.contact.compliant.friction_laws import Coulomb, FrictionLaw, friction_forces
 from hybridsim.contact.compliant.stability_limits import StabilityLimits, stability_limits
 from hybridsim.contact.contact import NO_CANDIDATES, AbstractContact
 from hybridsim.contact.contact_state import ContactState, body_wrenches
@@ -35,6 +36,7 @@ from hybridsim.contact.pair_parameters import (
 )
 from hybridsim.contact.precontact_gradient import with_precontact_gradient
 from hybridsim.contact.tapped_forces import tap_impulses
+from hybridsim.core.choices import check_choice
 from hybridsim.core.messages import name_list
 from hybridsim.core.types import AnyArray, Scalar, as_floats
 from hybridsim.core.warnings import warn_user
@@ -79,7 +81,7 @@ class CompliantContact(AbstractContact):
     exponent: PairParameters = 1.5
     """n per pair; 3/2 for a ball on a plane (Hertz)."""
     law: FrictionLaw | str = Coulomb()
-    """Friction law, or its name: coulomb, andersson, hollars or brown."""
+    """Friction law, or the name of one of the `FRICTION_LAWS`."""
     reach: float = eqx.field(static=True, default=0.0)
     """Decay length [m] of the derivatives of open contacts; values are not affected."""
     only: tuple[str, ...] = eqx.field(static=True, default=())
@@ -98,8 +100,8 @@ class CompliantContact(AbstractContact):
     def __check_init__(self):
         if isinstance(self.law, type) and issubclass(self.law, FrictionLaw):
             raise TypeError(f"law must be an instance of a friction law, not its class: write {self.law.__name__}()")
-        if isinstance(self.law, str) and self.law not in LAWS:
-            raise ValueError(f"unknown friction law {self.law!r}; choose one of {', '.join(LAWS)}")
+        if isinstance(self.law, str):
+            check_choice("friction law", self.law, FRICTION_LAWS)
         if not isinstance(self.law, str | FrictionLaw):
             raise TypeError(f"law must be a friction law or its name, not {self.law!r}")
         if not self.reach >= 0.0:
@@ -109,7 +111,7 @@ class CompliantContact(AbstractContact):
         del dt
         candidates = find_candidates(model, only=self.only, exclude=self.exclude, self_collision=self.self_collision)
         _warn_about_restitution(model, candidates)
-        law = LAWS[self.law]() if isinstance(self.law, str) else self.law
+        law = FRICTION_LAWS[self.law]() if isinstance(self.law, str) else self.law
         is_stiffness_specified, is_damping_specified, is_transition_specified = (
             specified_mask(parameter, candidates)
             for parameter in (self.stiffness, self.damping, law.transition_velocity)

@@ -3,6 +3,8 @@
 Each law is a friction coefficient as a function of slip speed v; the force opposes the slip. All are zero and smooth at
 zero slip, so a body under a steady tangential load creeps, at about `transition_velocity / steepness` times the
 ratio of the load to the sliding friction force.
+
+`contact/choices.py` registers the laws.
 """
 
 import abc
@@ -149,10 +151,6 @@ class Brown(FrictionLaw):
     def coefficient(self, speed, mu):
         s = speed / self.transition_velocity
         return mu * (jnp.tanh(4.0 * s) + _excess(self.static_ratio) * s / (0.25 * s * s + 0.75) ** 2)
-
-
-LAWS = {"coulomb": Coulomb, "andersson": Andersson, "hollars": Hollars, "brown": Brown}
-"""Laws by name."""
 
 
 def friction_forces(

@@ -38,6 +38,7 @@ from hybridsim.contact.impulse.stabilization import RecoveryTime, Stabilization
 from hybridsim.contact.pair_parameters import PairParameters, candidate_friction, pair_max, pair_mean, pair_values
 from hybridsim.contact.precontact_gradient import with_precontact_gradient
 from hybridsim.contact.tapped_forces import tap_impulses
+from hybridsim.core.choices import check_choice
 from hybridsim.core.numerics import TINY_COMPLIANCE
 from hybridsim.core.types import AnyArray, Q, Qd, Scalar
 from hybridsim.dynamics.equations_of_motion import EquationsOfMotion
@@ -113,8 +114,7 @@ class ImpulseContact(AbstractContact):
 
     def __check_init__(self):
         for setting, value, choices in (("cone", self.cone, CONES), ("gradient", self.gradient, GRADIENTS)):
-            if value not in choices:
-                raise ValueError(f"unknown {setting} {value!r}; choose one of {', '.join(choices)}")
+            check_choice(setting, value, choices)
         if not (isinstance(self.sweeps, int) and self.sweeps >= 1):
             raise ValueError(f"sweeps must be a positive integer, not {self.sweeps}")
         if not isinstance(self.stabilization, Stabilization):

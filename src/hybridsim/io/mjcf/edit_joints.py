@@ -12,13 +12,13 @@ from hybridsim.io.xml import Element
 from hybridsim.model.joints import ElementaryJointType
 from hybridsim.model.model import Model
 
-_SCALAR_FIELDS = (
+DOF_ATTRIBUTES = (
     ("armature", "armature", "kg·m² or kg"),
     ("damping", "damping", "N·m·s/rad or N·s/m"),
     ("stiffness", "stiffness", "N·m/rad or N/m"),
     ("friction", "frictionloss", "N·m or N"),
 )
-"""Field, MJCF attribute and unit."""
+"""Field, MJCF attribute and unit of each joint parameter with one value for all degrees of freedom of a joint."""
 _ONE_SIDED = "a one-sided range cannot be written into an existing file"
 
 
@@ -82,7 +82,7 @@ class MjcfJointEditor:
 
     def _edit_scalar_fields(self, i: int) -> None:
         dofs = slice(*self.before.topology.tree_v_slices[i])
-        for field, attribute, unit in _SCALAR_FIELDS:
+        for field, attribute, unit in DOF_ATTRIBUTES:
             old, new = getattr(self.before.joint, field)[dofs], getattr(self.after.joint, field)[dofs]
             if not np.any(old != new) or (element := self._element(i, field)) is None:
                 continue

@@ -19,36 +19,32 @@ from hybridsim.io.compare import (
 from hybridsim.io.edit_xml import Change
 from hybridsim.io.mjcf.edit_document import Baseline, MjcfEditor
 from hybridsim.io.mjcf.edit_inertials import MjcfInertialEditor
-from hybridsim.io.mjcf.edit_joints import MjcfJointEditor
+from hybridsim.io.mjcf.edit_joints import DOF_ATTRIBUTES, MjcfJointEditor
 from hybridsim.io.mjcf.edit_placements import MjcfPlacementEditor
-from hybridsim.io.mjcf.edit_settings import edit_home, edit_options, edit_pairs, edit_surfaces
+from hybridsim.io.mjcf.edit_settings import SURFACE_ATTRIBUTES, edit_home, edit_options, edit_pairs, edit_surfaces
 from hybridsim.io.mjcf.read_convert import ImportedMjcf
 from hybridsim.io.mjcf.read_mjcf import import_mjcf
 from hybridsim.model.assemble import assemble
 from hybridsim.model.merge import merge_fixed_joints
 from hybridsim.model.model import Model
 
-_JOINT_FIELDS = ("stribeck_friction", "stribeck_velocity", "friction_width", "limit_stiffness", "limit_damping")
-_NOT_IN_MJCF = ("geometry.restitution", "geometry.stiffness", "geometry.damping")
-_SURFACE = ("geometry.friction", "geometry.recovery_time", "geometry.softness", *_NOT_IN_MJCF)
+MJCF_PARAMETERS = {
+    *("body.mass", "body.com", "body.inertia", "joint.placement.p", "joint.placement.R", "joint.axis", "joint.anchor"),
+    *("joint.rest", "joint.lower", "joint.upper", "joint.effort_limit"),
+    *(f"joint.{field}" for field, _, _ in DOF_ATTRIBUTES),
+    *("actuator.gear", "actuator.gain", "actuator.bias", "actuator.command_lower", "actuator.command_upper"),
+    *("actuator.force_lower", "actuator.force_upper"),
+    *(f"geometry.{field}" for field, _, _ in SURFACE_ATTRIBUTES),
+    *("geometry.pair_friction", "gravity", "home", "timestep"),
+}
+"""Paths of the parameters that are written to an MJCF file."""
 _GEOMETRY_NOT_WRITTEN = (
     "sizes, placements, vertices and heights of shapes, and frames, are not written to existing MJCF files"
 )
-_NOT_WRITTEN = {
-    "not supported by MJCF": {
-        *(f"joint.{field}" for field in (*_JOINT_FIELDS, "mimic_ratio", "mimic_offset")),
-        *_NOT_IN_MJCF,
-    },
-    _GEOMETRY_NOT_WRITTEN: {
-        parameter.path
-        for parameter in PARAMETERS
-        if parameter.element_kind in ("shape", "frame") and parameter.path not in _SURFACE
-    },
-}
-"""Paths of the parameters that are not written to an MJCF file, by reason."""
+_GEOMETRY = {"geometry.size", "geometry.placement.p", "geometry.placement.R", "frame_placement.p", "frame_placement.R"}
 _PATHS = {parameter.path for parameter in PARAMETERS}
-MJCF_PARAMETERS = _PATHS.difference(*_NOT_WRITTEN.values())
-"""Paths of the parameters that are written to an MJCF file."""
+_NOT_WRITTEN = {"not supported by MJCF": _PATHS - MJCF_PARAMETERS - _GEOMETRY, _GEOMETRY_NOT_WRITTEN: _GEOMETRY}
+"""Paths of the parameters that are not written to an MJCF file, by reason."""
 
 
 def export_mjcf(
@@ -85,11 +81,11 @@ def export_mjcf(
     edit_home(editor, before, model)
     if editor.problems:
         raise ModelError(editor.problems)
-    data = editor.edits.apply()
+    data, written = editor.edits.apply(), before
     if editor.edits:
         new_spec = import_mjcf(original, allowed_folders=allowed_folders, source=data).spec
         written = assemble(merge_fixed_joints(new_spec)[0] if baseline.is_merged else new_spec)
-        require_round_trip(written, model, MJCF_PARAMETERS, str(original))
+    require_round_trip(written, model, MJCF_PARAMETERS, str(original))
     unwritten = [
         change
         for note, paths in _NOT_WRITTEN.items()

@@ -10,12 +10,9 @@ from hybridsim.io.mjcf.read_node import Node
 from hybridsim.io.mjcf.read_poses import one_dof_joint_transform, rotation_matrix
 from hybridsim.io.mjcf.write_elements import quaternion
 from hybridsim.io.model_rows import pose_of
-from hybridsim.model.joints import ElementaryJointType
 from hybridsim.model.model import Model
 from hybridsim.model.specs import BodySpec, JointKind, JointSpec, identity_pose
 from hybridsim.spatial.transform import Pose
-
-_ONE_DOF_KINDS = {ElementaryJointType.REVOLUTE: JointKind.REVOLUTE, ElementaryJointType.PRISMATIC: JointKind.PRISMATIC}
 
 
 @dataclass
@@ -60,12 +57,12 @@ class MjcfPlacementEditor:
         """Pose of the body in its parent as written in the file: with the joint at its `ref`."""
         joints: Any = model.joint
         placement = pose_of(joints.placement, i)
-        kind = _ONE_DOF_KINDS.get(model.topology.joint_types[i])
-        if kind is None:
+        kind = model.topology.joint_types[i]
+        if kind.nv != 1:
             return placement
         m = self.editor.imported.compiled
         index = self.editor.imported.ids["joint", model.topology.joint_names[i]]
-        joint = JointSpec("", kind, joints.axis[i], anchor=joints.anchor[i])
+        joint = JointSpec("", JointKind(kind.value), joints.axis[i], anchor=joints.anchor[i])
         return placement @ one_dof_joint_transform(joint, float(m.qpos0[m.jnt_qposadr[index]]))
 
     def _file_frame(self, node: Node, body: BodySpec, owner: str) -> Pose:

@@ -12,7 +12,7 @@ from hybridsim.io.mjcf.read_surface import MAX_SOFTNESS, MIN_SOFTNESS, solimp, s
 from hybridsim.io.xml import Element
 from hybridsim.model.model import Model
 
-_SURFACE = (
+SURFACE_ATTRIBUTES = (
     ("friction", "friction", "friction"),
     ("recovery_time", "recovery time [s]", "solref"),
     ("softness", "softness", "solimp"),
@@ -46,7 +46,7 @@ def edit_options(editor: MjcfEditor, before: Model, after: Model) -> None:
 def edit_surfaces(editor: MjcfEditor, before: Model, after: Model) -> None:
     """Edit sliding friction, recovery time and softness of geoms."""
     for g, info in enumerate(before.geometry.infos):
-        for field, title, attribute in _SURFACE:
+        for field, title, attribute in SURFACE_ATTRIBUTES:
             old, new = (float(np.asarray(getattr(model.geometry, field))[g]) for model in (before, after))
             if old == new or (node := editor.editable_node("geom", info.name, title)) is None:
                 continue

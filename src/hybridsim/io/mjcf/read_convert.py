@@ -31,8 +31,14 @@ from hybridsim.model.specs import (
 from hybridsim.model.validate import model_problems
 from hybridsim.spatial.transform import Pose
 
-_KINDS = (JointKind.FREE, JointKind.SPHERICAL, JointKind.PRISMATIC, JointKind.REVOLUTE)
-"""Joint kinds in the order of MuJoCo's `mjtJoint`."""
+JOINT_KINDS = {
+    "free": JointKind.FREE,
+    "ball": JointKind.SPHERICAL,
+    "slide": JointKind.PRISMATIC,
+    "hinge": JointKind.REVOLUTE,
+}
+"""Joint types by their MJCF name, in the order of MuJoCo's `mjtJoint`, for reading and writing."""
+_KINDS = tuple(JOINT_KINDS.values())
 
 
 @dataclass

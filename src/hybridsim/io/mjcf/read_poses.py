@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
-from hybridsim.model.specs import JointKind, JointSpec, identity_pose
+from hybridsim.model.specs import JointSpec, identity_pose
 from hybridsim.spatial.transform import Pose
 
 
@@ -13,10 +12,7 @@ def one_dof_joint_transform(joint: JointSpec, q: float) -> Pose:
     """Joint transform X_JB of a hinge or slide joint at the coordinate `q` [rad or m]."""
     if q == 0.0:
         return identity_pose()
-    if joint.kind is JointKind.PRISMATIC:
-        return Pose(np.eye(3), q * joint.axis)
-    R = Rotation.from_rotvec(q * joint.axis).as_matrix()
-    return Pose(R, joint.anchor - R @ joint.anchor)
+    return joint.kind.elementary_type.joint.numpy_transform(joint.axis, joint.anchor, np.array([q]))
 
 
 def rotation_matrix(quat: Sequence[float] | np.ndarray) -> np.ndarray:

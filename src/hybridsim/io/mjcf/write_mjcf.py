@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from hybridsim.core.errors import ModelError
+from hybridsim.io.mjcf.read_convert import JOINT_KINDS
 from hybridsim.io.mjcf.read_poses import rotation_matrix
 from hybridsim.io.mjcf.write_elements import (
     MIN_WRITTEN_INERTIAL,
@@ -33,7 +34,7 @@ from hybridsim.io.mjcf.write_shapes import (
     placement_of,
     surface_attributes,
 )
-from hybridsim.io.model_to_spec import SHAPE_NAMES, inconsistent_inertials, spec_of
+from hybridsim.io.model_to_spec import SHAPE_NAMES, inconsistent_inertials, require_joint_types, spec_of
 from hybridsim.io.write_document import (
     Notes,
     UniqueNames,
@@ -61,12 +62,7 @@ from hybridsim.spatial.transform import Pose
 MESH_FORMATS = (".stl", ".obj", ".msh")
 """Mesh formats that MuJoCo supports."""
 
-_TYPES = {
-    JointKind.REVOLUTE: "hinge",
-    JointKind.PRISMATIC: "slide",
-    JointKind.SPHERICAL: "ball",
-    JointKind.FREE: "free",
-}
+_TYPES = {kind: name for name, kind in JOINT_KINDS.items()}
 _SIZES = {Shape.SPHERE: 1, Shape.CAPSULE: 2, Shape.CYLINDER: 2, Shape.BOX: 3, Shape.ELLIPSOID: 3}
 """Number of size parameters of a shape."""
 
@@ -80,6 +76,7 @@ def write_mjcf(model: Model, out: str | Path) -> list[str]:
     """
     notes = Notes()
     spec = spec_of(model, notes)
+    require_joint_types(spec, (JointKind.FIXED, *_TYPES), "MJCF")
     _require_representable(spec)
     write_document(_MjcfWriter(spec, Path(out), notes).root(), spec.name, out)
     return notes.texts()

@@ -14,20 +14,29 @@ from hybridsim.io.model_rows import entry, inertial_of, is_rotation, pose_of, ro
 from hybridsim.io.urdf.edit_inertial import FRAME_ROUNDING, UrdfInertialEditor
 from hybridsim.io.urdf.edit_surface import UrdfSurfaceEditor
 from hybridsim.io.urdf.edit_text import UrdfEdits
+from hybridsim.io.urdf.read_contact import FIELDS
 from hybridsim.io.urdf.read_elements import roll_pitch_yaw
 from hybridsim.io.xml import Element
 from hybridsim.model.assemble import assemble
+from hybridsim.model.compound_joints import elementary_types
 from hybridsim.model.merge import merge_fixed_joints
 from hybridsim.model.model import Model
 from hybridsim.model.specs import BodySpec, JointKind, ModelSpec
 
 NOT_IN_URDF = "not supported by URDF"
 
+_DOF_ATTRIBUTES = {
+    "damping": ("dynamics", "damping"),
+    "friction": ("dynamics", "friction"),
+    "effort_limit": ("limit", "effort"),
+}
+"""Element and attribute of each joint parameter with one value in the file for all degrees of freedom of a joint."""
+
 URDF_PARAMETERS = (
     *("body.mass", "body.com", "body.inertia", "joint.placement.p", "joint.placement.R", "joint.axis"),
-    *("joint.damping", "joint.friction", "joint.lower", "joint.upper", "joint.effort_limit"),
-    *("joint.mimic_ratio", "joint.mimic_offset", "geometry.friction", "geometry.restitution"),
-    *("geometry.stiffness", "geometry.damping"),
+    *("joint.lower", "joint.upper", "joint.mimic_ratio", "joint.mimic_offset"),
+    *(f"joint.{name}" for name in _DOF_ATTRIBUTES),
+    *(f"geometry.{name}" for name in FIELDS.values()),
 )
 """Paths of the parameters that URDF supports."""
 
@@ -65,9 +74,8 @@ class UrdfEditor:
         start = 0
         for body in self.bodies:
             # compound joints are chains of elementary ones in the model
-            count = {JointKind.UNIVERSAL: 2, JointKind.PLANAR: 3}.get(body.joint.kind, 1)
-            rows = range(start, start + count)
-            start += count
+            rows = range(start, start + len(elementary_types(body.joint.kind)))
+            start = rows.stop
             self.changes += self.inertials.edit(body, inertial_of(self.old, rows[-1]), inertial_of(new, rows[-1]))
             self._edit_placement(body, rows, new)
             self._edit_axes(body, rows, new)
@@ -142,8 +150,7 @@ class UrdfEditor:
             self._record_change(body, "axis", before, after, note)
 
     def _edit_dynamics(self, body: BodySpec, rows: range, new: Model) -> None:
-        tags = {"damping": "dynamics", "friction": "dynamics", "effort_limit": "limit"}
-        for parameter, tag in tags.items():
+        for parameter, (tag, attribute) in _DOF_ATTRIBUTES.items():
             before, after = self._per_dof(parameter, rows, self.old), self._per_dof(parameter, rows, new)
             if np.array_equal(before, after):
                 continue
@@ -151,10 +158,8 @@ class UrdfEditor:
             # one value in the file applies to all degrees of freedom of the joint
             if joint is None or np.unique(after).size > 1:
                 note = self._mark_unwritten(f"joint.{parameter}", rows, per_dof=True)
-            elif parameter == "effort_limit":
-                self.edits.set_numbers(joint, tag, "effort", _finite_limits(after[:1]))
             else:
-                self.edits.set_numbers(joint, tag, parameter, after[:1])
+                self.edits.set_numbers(joint, tag, attribute, _finite_limits(after[:1]))
             self._record_change(body, parameter.replace("_", " "), _scalar(before), _scalar(after), note)
 
     def _edit_limits(self, body: BodySpec, rows: range, new: Model) -> None:

@@ -24,7 +24,7 @@ KINDS = {
     "spherical": JointKind.SPHERICAL,
     "universal": JointKind.UNIVERSAL,
 }
-"""Joint types by their URDF name; the last two are extensions of the standard."""
+"""Joint types by their URDF name, for reading and writing; the last two are extensions of the standard."""
 
 
 @dataclass

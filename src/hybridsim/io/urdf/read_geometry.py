@@ -12,7 +12,7 @@ from hybridsim.io.attributes import Reader
 from hybridsim.io.urdf.read_contact import read_surface
 from hybridsim.io.urdf.read_elements import read_origin
 from hybridsim.io.xml import Element
-from hybridsim.model.assemble import plane_axes
+from hybridsim.model.compound_joints import plane_axes
 from hybridsim.model.geometry import Shape
 from hybridsim.model.specs import GeomSpec, Source, identity_pose
 from hybridsim.spatial.transform import Pose

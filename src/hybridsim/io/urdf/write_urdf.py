@@ -13,16 +13,21 @@ import numpy as np
 from hybridsim.core.errors import ModelError
 from hybridsim.io.attributes import MAX_NUMBER
 from hybridsim.io.load_options import option_hint
-from hybridsim.io.model_to_spec import SHAPE_NAMES, has_default_actuators, inconsistent_inertials, spec_of
+from hybridsim.io.model_to_spec import (
+    SHAPE_NAMES,
+    has_default_actuators,
+    inconsistent_inertials,
+    require_joint_types,
+    spec_of,
+)
 from hybridsim.io.urdf.read_contact import FIELDS
-from hybridsim.io.urdf.read_elements import roll_pitch_yaw
+from hybridsim.io.urdf.read_elements import KINDS, roll_pitch_yaw
 from hybridsim.io.urdf.read_lint import INERTIA_ENTRIES
 from hybridsim.io.write_document import Notes, UniqueNames, XmlElement, add_element, mesh_reference, write_document
 from hybridsim.model.geometry import DEFAULT_FRICTION, DEFAULT_RECOVERY_TIME, DEFAULT_SOFTNESS, UNSPECIFIED, Shape
 from hybridsim.model.inertial import Inertial
 from hybridsim.model.model import Model
 from hybridsim.model.specs import (
-    ONE_DOF_JOINTS,
     WORLD_NAME,
     BodySpec,
     FrameSpec,
@@ -36,13 +41,7 @@ from hybridsim.spatial.transform import Pose
 FREE_ROOT_JOINT = "root"
 """Name that the reader gives to the free joint of a root link."""
 
-_TYPES = {
-    JointKind.FIXED: "fixed",
-    JointKind.REVOLUTE: "revolute",
-    JointKind.PRISMATIC: "prismatic",
-    JointKind.SPHERICAL: "spherical",
-    JointKind.FREE: "floating",
-}
+_TYPES = {kind: name for name, kind in KINDS.items()}
 _DEFAULTS = ModelSpec("")
 
 
@@ -60,11 +59,12 @@ def write_urdf(model: Model, out: str | Path) -> list[str]:
         Notes on everything that URDF does not support or represents differently, with the names of the elements.
 
     Raises:
-        ModelError: the model has invalid values.
+        ModelError: the model has invalid values, or joints that URDF does not support.
         FileError: the file cannot be written.
     """
     notes = Notes()
     spec = spec_of(model, notes)
+    require_joint_types(spec, _TYPES, "URDF")
     _check_inertials(spec, notes)
     _note_unsupported(spec, notes)
     write_document(_UrdfWriter(_with_links_at_anchors(spec, notes), Path(out), notes).root(), spec.name, out)
@@ -87,8 +87,9 @@ def _with_links_at_anchors(spec: ModelSpec, notes: Notes) -> ModelSpec:
     """The same mechanism with every body frame at the anchor of its joint."""
     shifts = {WORLD_NAME: np.zeros(3)}
     for body in spec.bodies:
-        rotates = body.joint.kind in (JointKind.REVOLUTE, JointKind.SPHERICAL)
-        shifts[body.name] = np.asarray(body.joint.anchor) if rotates else np.zeros(3)
+        joint = body.joint.kind.elementary_type.joint
+        turns = joint.rotations and joint.turns_about_anchor
+        shifts[body.name] = np.asarray(body.joint.anchor) if turns else np.zeros(3)
     bodies, frames = [], []
     names = UniqueNames(notes, [*shifts, *(frame.name for frame in spec.frames)])
     for body in spec.bodies:
@@ -205,7 +206,7 @@ class _UrdfWriter:
         add_element(element, "parent", link=body.parent)
         add_element(element, "child", link=body.name)
         _add_origin(element, body.placement)
-        if joint.kind in ONE_DOF_JOINTS:
+        if joint.kind.elementary_type.joint.has_axis:
             add_element(element, "axis", xyz=joint.axis)
         if kind in ("revolute", "prismatic") or np.isfinite(joint.effort_limit):
             _add_limit(element, joint, has_range=kind in ("revolute", "prismatic"))

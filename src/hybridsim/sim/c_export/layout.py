@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from hybridsim.model.joints import ElementaryJointType
 from hybridsim.model.model import Model
 from hybridsim.sim.state import Inputs, State
 
@@ -148,7 +147,7 @@ def _row_names(model: Model, axis: str) -> tuple[str, ...]:
     coordinates = (
         f"{joint}.{component}" if component else joint
         for joint, kind in zip(topology.joint_names, topology.joint_types, strict=True)
-        for component in kind.coordinate_names
+        for component in kind.joint.coordinates
     )
     return {
         "": ("",),
@@ -160,17 +159,12 @@ def _row_names(model: Model, axis: str) -> tuple[str, ...]:
     }[axis]
 
 
-_UNITS = {"x": "m", "y": "m", "z": "m", "qw": "", "qx": "", "qy": "", "qz": ""}
-_UNITS |= {"wx": "rad/s", "wy": "rad/s", "wz": "rad/s", "vx": "m/s", "vy": "m/s", "vz": "m/s"}
-"""Units of the coordinates and velocities of joints with several degrees of freedom."""
-
-
 def state_entries(model: Model, state: State) -> list[ArrayEntry]:
     """Entries for the elements of a state."""
     topology = model.topology
     kinds = [k for k, master in zip(topology.joint_types, topology.masters, strict=True) if master < 0]
-    q_units = [_UNITS.get(component, _unit(kind)) for kind in kinds for component in kind.coordinate_names]
-    v_units = [_UNITS.get(component, f"{_unit(kind)}/s") for kind in kinds for component in kind.dof_names]
+    q_units = [unit for kind in kinds for unit in kind.joint.coordinates.values()]
+    v_units = [unit for kind in kinds for unit in kind.joint.dofs.values()]
     rows = [
         *((f"q[{sanitize_comment(name)}]", u, 1) for name, u in zip(topology.coordinate_names, q_units, strict=True)),
         *((f"qd[{sanitize_comment(name)}]", u, 1) for name, u in zip(topology.dof_names, v_units, strict=True)),
@@ -178,10 +172,6 @@ def state_entries(model: Model, state: State) -> list[ArrayEntry]:
         *((f"internal state of {leaf.text}", "", leaf.size) for leaf in named_arrays(state.aux)),
     ]
     return _consecutive_entries(rows)
-
-
-def _unit(kind: ElementaryJointType) -> str:
-    return "m" if kind is ElementaryJointType.PRISMATIC else "rad"
 
 
 def input_entries(model: Model, inputs: Inputs) -> list[ArrayEntry]:
