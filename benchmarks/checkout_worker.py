@@ -117,7 +117,7 @@ def demo_fit(name: str) -> Run:
     """Fit of one of the demo projects, ready to run."""
     build = lookup("project.build.build:build", "project.build:build")
     load_project = lookup("project.schema.load:load_project", "project.load:load_project")
-    fit, folder = lookup(":fit"), Path(tempfile.mkdtemp(prefix="hybridsim-demo-"))
+    fit, folder = lookup("identify.solve:solve", ":fit"), Path(tempfile.mkdtemp(prefix="hybridsim-demo-"))
     try:
         for path in (CHECKOUT / "src/hybridsim/demo").iterdir():
             if path.suffix in (".csv", ".toml", ".xml"):
@@ -142,7 +142,7 @@ def discovery_bits() -> Bits:
     cases = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(cases)
     case = cases.CASES["damping of both joints"]
-    result = lookup(":discover")(case.problem(1e-3), case.stage, seeds=range(1), warm_up=case.warm_up)
+    result = lookup("identify.discover:discover", ":discover")(case.problem(1e-3), case.stage, seeds=range(1), warm_up=case.warm_up)
     best = getattr(result, "seed_results", getattr(result, "seeds", ()))[0].best
     return {"inputs": str(len(best.support)), "theta": digest(best.theta)}
 

@@ -21,10 +21,10 @@ from benchmarks.report import console
 from hybridsim.core.errors import HybridsimError
 from hybridsim.core.messages import name_hint
 from hybridsim.identify.discover import Discovery, discover
-from hybridsim.identify.fit import fit
 from hybridsim.identify.penalty import Sparsity
-from hybridsim.identify.problem import Stage
+from hybridsim.identify.solve import solve
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
+from hybridsim.identify.stage import Stage
 from hybridsim.identify.support_search import theta_with_fresh_networks
 from hybridsim.viz.weights_diagram import weights_diagram
 
@@ -61,7 +61,7 @@ def figure(file: Path) -> None:
     problem = case.problem(NOISE)
     initial = theta_with_fresh_networks(problem, 0)
     stage = Stage(window=case.window, solver=LevenbergMarquardt(max_steps=PAPER_STEPS), sparsity=PAPER_PENALTY)
-    sparse = fit(problem.with_space(problem.space.with_initial(initial)), [stage]).theta
+    sparse = solve(problem.with_space(problem.space.with_initial(initial)), [stage]).theta
     discovery: Discovery = discover(problem, case.stage, seeds=[0], warm_up=case.warm_up, log=log)
     panels = [
         (title, problem.space.put(problem.setup, theta).sim.bound_blueprint())

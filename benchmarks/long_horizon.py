@@ -23,10 +23,11 @@ from rich.progress import track
 from tests.support.discovery_cases import Spring, between
 
 from benchmarks.report import console
-from hybridsim.data.recording import Recording
-from hybridsim.identify.fit import fit
-from hybridsim.identify.problem import FitProblem, Stage
+from hybridsim.data.run import Run
+from hybridsim.identify.problem import FitProblem
+from hybridsim.identify.solve import solve
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
+from hybridsim.identify.stage import Stage
 from hybridsim.identify.windows import ChannelRoles
 from hybridsim.model.model import Model
 from hybridsim.networks.mlp import MLP
@@ -130,9 +131,7 @@ def measure(name: str, seeds: int) -> dict:
     for k, (q, qd) in enumerate(draws[:RUNS]):
         motion = simulate(true, true.initial_state(q, qd), steps=TRAINING_STEPS)
         measured = motion.q + NOISE * rng.standard_normal(motion.q.shape)
-        runs.append(
-            Recording.from_arrays(f"run{k}", np.asarray(motion.t), dict(zip(channels, measured.T, strict=True)))
-        )
+        runs.append(Run.from_arrays(f"run{k}", np.asarray(motion.t), dict(zip(channels, measured.T, strict=True))))
     truth = motions(true, draws[RUNS:])
 
     def train(graft: Graft) -> Simulator:
@@ -140,7 +139,7 @@ def measure(name: str, seeds: int) -> dict:
         setup = Setup(sim, Sensors.from_addresses(sim, channels))
         space = ParameterSpace(setup, [Free("graft[*]")])
         problem = FitProblem(setup, space, ChannelRoles(dict.fromkeys(channels, NOISE)), tuple(runs))
-        return space.put(setup, fit(problem, STAGES).theta).sim
+        return space.put(setup, solve(problem, STAGES).theta).sim
 
     errors = {"without a network": [motions(Simulator(model, dt=DT), draws[RUNS:]) - truth]}
     for kind, network in system.networks.items():

@@ -23,9 +23,10 @@ def problem(data: PendulumProblem):
     """The fit in hybridsim: a problem and its only stage."""
     import numpy as np
 
-    from hybridsim.data.recording import Recording
-    from hybridsim.identify.problem import FitProblem, Stage
+    from hybridsim.data.run import Run
+    from hybridsim.identify.problem import FitProblem
     from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
+    from hybridsim.identify.stage import Stage
     from hybridsim.identify.windows import ChannelRoles
     from hybridsim.model.builder import ModelBuilder
     from hybridsim.params.free import Free
@@ -53,7 +54,7 @@ def problem(data: PendulumProblem):
     frees = [Free(f.name, bounds=(f.lower, f.upper), scale=f.scale) for f in known.free()]
     times = data.task.dt * np.arange(data.angles.shape[1])
     runs = tuple(
-        Recording.from_arrays(f"segment {k}", times, dict(zip(CHANNELS, segment.T, strict=True)))
+        Run.from_arrays(f"segment {k}", times, dict(zip(CHANNELS, segment.T, strict=True)))
         for k, segment in enumerate(data.angles)
     )
     channel_roles = ChannelRoles(dict.fromkeys(CHANNELS, NOISE), {}, {})
@@ -76,7 +77,7 @@ def residuals(data: PendulumProblem):
 
 def run_fit(task: str, ours, stage, process: str, since: float | None = None) -> Attempt:
     """Fit, and log the cost."""
-    from hybridsim.identify.fit import fit
+    from hybridsim.identify.solve import solve
 
     log = FitLog() if since is None else FitLog(since)
     simulator = ours.window_simulator()
@@ -93,7 +94,7 @@ def run_fit(task: str, ours, stage, process: str, since: float | None = None) ->
 
     simulator.readings, simulator.derivatives = readings, derivatives
     try:
-        result = fit(ours, [stage], callback=lambda progress: log.record(progress.cost))
+        result = solve(ours, [stage], callback=lambda progress: log.record(progress.cost))
     finally:
         del simulator.readings, simulator.derivatives
     version = require("hybridsim", "jax", "llvmlite")

@@ -33,7 +33,7 @@ def test_import_is_light():
 
 def test_importing_fit_does_not_load_scipy():
     """Importing scipy would add a tenth of a second to every first fit."""
-    code = "import hybridsim.identify.fit; from hybridsim.robots import double_pendulum; double_pendulum()"
+    code = "import hybridsim.identify.solve; from hybridsim.robots import double_pendulum; double_pendulum()"
     assert "scipy" not in _imported_packages(code)
 
 

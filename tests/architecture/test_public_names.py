@@ -110,7 +110,7 @@ COLLISIONS = [
 
 @pytest.mark.parametrize("first", ["import", "access"])
 def test_submodules_of_the_same_name_do_not_shadow_functions(first):
-    assert ("hybridsim.identify", "fit", "hybridsim.identify.fit") in COLLISIONS
+    assert ("hybridsim.identify", "solve", "hybridsim.identify.solve") in COLLISIONS
     program = f"""
 from importlib import import_module
 import sys

@@ -9,21 +9,25 @@ from typing import get_args, get_type_hints
 
 import jax
 import pytest
-from pydantic import ValidationError
 
 import hybridsim
 from hybridsim.cli.blueprint import blueprint
 from hybridsim.cli.export_c import export_c
 from hybridsim.cli.main import COMMANDS, run
 from hybridsim.cli.simulate import simulate
-from hybridsim.contact.choices import CONTACTS, FRICTION_LAWS
+from hybridsim.contact.choices import CONTACTS, FRICTION_LAWS, STABILIZATIONS
 from hybridsim.contact.compliant.compliant_contact import CompliantContact
 from hybridsim.contact.compliant.friction_laws import FrictionLaw
 from hybridsim.contact.contact import AbstractContact
-from hybridsim.core.errors import DataError, ModelError
+from hybridsim.contact.impulse.stabilization import Stabilization
+from hybridsim.core.errors import DataError, ModelError, SpecificationError
 from hybridsim.data.file_format import FileFormat
 from hybridsim.data.read import FORMATS, read_table
 from hybridsim.dynamics.actuation import AbstractStage
+from hybridsim.dynamics.choices import ACTUATION_STAGES
+from hybridsim.identify.solvers.registry import SOLVERS
+from hybridsim.identify.solvers.solver import Solver
+from hybridsim.identify.stage import Stage
 from hybridsim.io.compare import PARAMETERS
 from hybridsim.io.convert import WRITERS, convert
 from hybridsim.io.mjcf.edit_mjcf import MJCF_PARAMETERS
@@ -33,10 +37,11 @@ from hybridsim.model.compound_joints import COMPOUND_JOINTS
 from hybridsim.model.joints import ElementaryJoint, ElementaryJointType
 from hybridsim.model.specs import JointKind
 from hybridsim.native.lowering import lower
+from hybridsim.networks.choices import NETWORKS
 from hybridsim.params.plugin_parameters import CONTACT_KINDS, STAGE_KINDS
-from hybridsim.project.schema.model import ContactTable, ModelSection
 from hybridsim.robots import cube, pendulum
 from hybridsim.sim.choices import BACKENDS, INTEGRATORS
+from hybridsim.sim.simulation_settings import SimulationSettings
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.step import step
 
@@ -44,8 +49,6 @@ SOURCE = Path(hybridsim.__file__).parent
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/extending.md"
 TREES = {file.relative_to(SOURCE).as_posix(): ast.parse(file.read_text()) for file in SOURCE.rglob("*.py")}
-SCHEMA = "project/schema/model.py"
-"""The schema of projects may repeat names, because its types are written out."""
 
 
 def classes_of_hybridsim(base: type) -> set[type]:
@@ -61,6 +64,10 @@ def test_registered_names_stand_for_components():
     assert all(isinstance(CONTACTS[name](), AbstractContact) for name in CONTACTS)
     assert all(isinstance(FRICTION_LAWS[name](), FrictionLaw) for name in FRICTION_LAWS)
     assert {CONTACTS[name] for name in CONTACTS} == classes_of_hybridsim(AbstractContact)
+    assert {STABILIZATIONS[name] for name in STABILIZATIONS} == classes_of_hybridsim(Stabilization)
+    assert {ACTUATION_STAGES[name] for name in ACTUATION_STAGES} == classes_of_hybridsim(AbstractStage)
+    assert set(SOLVERS.values()) == classes_of_hybridsim(Solver)
+    assert all(NETWORKS[name].sizes(24, 12) is None or NETWORKS[name].wiring for name in NETWORKS)
     assert {FRICTION_LAWS[name] for name in FRICTION_LAWS} == classes_of_hybridsim(FrictionLaw)
     assert {type(kind.joint) for kind in ElementaryJointType} == classes_of_hybridsim(ElementaryJoint)
 
@@ -102,16 +109,29 @@ def test_the_command_line_accepts_the_registered_names():
 
 def test_projects_accept_the_registered_names():
     for name in INTEGRATORS:
-        assert ModelSection(built_in="pendulum", integrator=name).integrator == name  # pyright: ignore
+        assert SimulationSettings(integrator=name).integrator == name
     for name in BACKENDS:
-        assert ModelSection(built_in="pendulum", backend=name).backend == name  # pyright: ignore
+        assert SimulationSettings(backend=name).backend == name
     for name in CONTACTS:
-        assert ContactTable(kind=name).kind == name  # pyright: ignore
+        assert type(SimulationSettings(contact=name).contact) is CONTACTS[name]
     for name in FRICTION_LAWS:
-        assert ContactTable(kind="compliant", law=name).law == name  # pyright: ignore
-    for table in ({"integrator": "leapfrog"}, {"contact": "sticky"}, {"contact": {"kind": "compliant", "law": "dry"}}):
-        with pytest.raises(ValidationError):
-            ModelSection.model_validate({"built_in": "pendulum", **table})
+        contact = SimulationSettings(contact={"kind": "compliant", "law": name}).contact
+        assert type(contact.law) is FRICTION_LAWS[name]
+    for name in STABILIZATIONS:
+        contact = SimulationSettings(contact={"kind": "impulse", "stabilization": name}).contact
+        assert type(contact.stabilization) is STABILIZATIONS[name]
+    for name in SOLVERS:
+        assert type(Stage(solver=name).solver) is SOLVERS[name]
+    unknown = {"integrator": "leapfrog", "backend": "gpu", "contact": "sticky", "actuation": [{"kind": "gear"}]}
+    for key, value in unknown.items():
+        with pytest.raises(SpecificationError, match="valid values are"):
+            SimulationSettings(**{key: value})
+    for key, value in (("law", "dry"), ("stabilization", "spring")):
+        kind = "compliant" if key == "law" else "impulse"
+        with pytest.raises(SpecificationError, match="valid values are"):
+            SimulationSettings(contact={"kind": kind, key: value})
+    with pytest.raises(SpecificationError, match="valid values are lm, lbfgs, adam"):
+        Stage(solver="newton")
 
 
 def test_every_file_of_a_reader_defines_a_registered_format():
@@ -241,9 +261,17 @@ JOINTS = [type(kind.joint).__name__ for kind in ElementaryJointType]
 READERS = {file for file in TREES if file.startswith("data/read_")}
 
 TABLES = {
-    "integrators": (string_constants, tuple(INTEGRATORS), {"sim/choices.py", SCHEMA}),
-    "contact models": (string_constants, tuple(CONTACTS), {"contact/choices.py", SCHEMA}),
-    "friction laws": (string_constants, tuple(FRICTION_LAWS), {"contact/choices.py", SCHEMA}),
+    "integrators": (string_constants, tuple(INTEGRATORS), {"sim/choices.py"}),
+    "contact models": (string_constants, tuple(CONTACTS), {"contact/choices.py"}),
+    "stabilizations": (
+        string_constants,
+        tuple(STABILIZATIONS),
+        {"contact/choices.py", "contact/impulse/stabilization.py"},
+    ),
+    "stages of actuation": (string_constants, tuple(ACTUATION_STAGES), {"dynamics/choices.py"}),
+    "solvers": (identifiers, [cls.__name__ for cls in SOLVERS.values()], {"identify/solvers/registry.py"}),
+    "networks": (string_constants, tuple(NETWORKS), {"networks/choices.py"}),
+    "friction laws": (string_constants, tuple(FRICTION_LAWS), {"contact/choices.py"}),
     "data formats": (string_constants, EXTENSIONS, READERS),
     "commands": (strings_of_the_command_line, COMMANDS, {"cli/main.py", "cli/demo.py"}),
     "actuators": (identifiers, STAGES, {"dynamics/actuation.py"}),

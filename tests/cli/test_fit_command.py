@@ -71,7 +71,7 @@ def test_resuming_a_finished_fit_shows_its_result_and_changes_nothing(finished_f
     shown = capsys.readouterr()
     assert "arm: converged" in shown.out and "body.mass[upper]" in shown.out and "summary.html" in shown.out
     assert "held-out runs, predictions over 1 s" in shown.out
-    assert shown.err == f"The fit in {project.parent / 'runs' / 'arm'} is complete; --fresh starts it over.\n"
+    assert shown.err == f"The fit in {project.parent / 'runs' / 'arm'} is complete.\n"
     assert run(["fit", str(project), "--resume", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["status"] == "converged"
 
@@ -249,6 +249,9 @@ def test_a_killed_fit_resumes(tmp_path):
 
 
 NETWORK = """
+[[free]]
+name = "graft[*]"
+
 [[graft]]
 outputs = "joint.tau"
 inputs = ["joint.qd"]

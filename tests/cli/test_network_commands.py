@@ -82,6 +82,8 @@ noise = 0.001
 measures = "joint.q[joint1]"
 column = "q1"
 noise = 0.001
+[[free]]
+name = "graft[*]"
 [[graft]]
 outputs = "joint.tau[joint0]"
 inputs = ["joint.q", "joint.qd"]
@@ -179,7 +181,7 @@ def test_a_passive_network_injects_no_energy(project, capsys, monkeypatch):
 
 
 def test_audit_needs_networks(project, capsys):
-    before, _, rest = PROJECT.partition("[[graft]]")
+    before, _, rest = PROJECT.partition("[[free]]")
     project.write_text(f"{before}[[free]]\nname = 'joint.damping[*]'\n{rest[rest.index('[[stage]]') :]}")
     assert run(["fit", "p.toml", "--quiet"]) == 0
     assert run(["audit", "runs/p"]) == 1

@@ -13,9 +13,12 @@ from hybridsim.io.compare import PARAMETERS
 SOURCE = Path(hybridsim.__file__).parent
 CHECKED = ("core", "model", "data", "io", "project", "cli")
 """Packages that report problems."""
+CHECKED_FILES = ("identify/experiment.py", "identify/task.py", "identify/command_actuators.py", "params/resolve.py")
+"""Files of other packages that report problems."""
 FILES = "package.xml run.csv step.c project.toml *.toml manifest.json history.jsonl result.json scores.json "
 FILES += "results.json summary.html weights.safetensors prediction.csv identified.* "
 FILES += "progress.png windows.png window_typical.png window_worst.png "
+FILES += "networks.toml networks.safetensors *.npz "
 FILES += "discovery.json blueprint.toml blueprint.safetensors wiring.svg weights.svg"
 QUANTITIES = "joint.q joint.qd step.time input.* topology.* sensor.bias sensor.delay *.*"
 OTHERS = {*FILES.split(), *QUANTITIES.split(), *(parameter.path for parameter in PARAMETERS)}
@@ -25,7 +28,8 @@ OTHERS = {*FILES.split(), *QUANTITIES.split(), *(parameter.path for parameter in
 def words() -> Iterator[str]:
     """Strings in the source code that look like problem codes; formatted values are replaced by a star."""
     pattern = re.compile(r"([a-z_]+|\*)\.([a-z_]+|\*)")
-    for path in (path for package in CHECKED for path in sorted((SOURCE / package).rglob("*.py"))):
+    paths = [path for package in CHECKED for path in sorted((SOURCE / package).rglob("*.py"))]
+    for path in (*paths, *(SOURCE / name for name in CHECKED_FILES)):
         tree = ast.parse(path.read_text())
         parts = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
         for node in ast.walk(tree):

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from hybridsim.data.channel import Channel
-from hybridsim.data.load import load_recording, load_runs
 from hybridsim.data.read import read_table
+from support.load_run import load_run, load_runs
 
 
 def save_arrays(path, arrays):
@@ -28,7 +28,7 @@ def test_columns_of_an_array_are_named_by_index(path):
     save_arrays(path, {"t": [0.0, 0.1, 0.2], "angles": np.arange(6.0).reshape(3, 2)})
     table = read_table(path)
     assert table.columns["angles[1]"].tolist() == [1.0, 3.0, 5.0]
-    recording = load_recording(path, [Channel("elbow", "angles[0]")], time="t")
+    recording = load_run(path, [Channel("angles[0]", "elbow")], time="t")
     assert recording.series["elbow"].values.tolist() == [0.0, 2.0, 4.0]
 
 
@@ -39,7 +39,7 @@ def test_columns_of_an_array_are_named_by_index(path):
         ("angles[2]", "choose one of them"),
         ("dt", "choose another"),
         ("label", "choose another"),
-        ("stack[0]", "run=0"),
+        ("stack[0]", "several_runs=True"),
         ("wide[0]", "transpose"),
         ("film[0]", "choose another"),
         ("angle[0]", "did you mean 'angles[0]'"),
@@ -56,7 +56,7 @@ def test_arrays_that_are_not_columns_are_explained(path, problems, column, word)
         "film": np.zeros((2, 2, 2, 2)),
     }
     save_arrays(path, arrays)
-    (problem,) = problems(lambda: load_recording(path, [Channel("q", column)], time="t"))
+    (problem,) = problems(lambda: load_run(path, [Channel(column, "q")], time="t"))
     assert problem.file == str(path) and word in problem.fix and repr(column) in problem.message
 
 
@@ -69,11 +69,10 @@ def test_stacked_runs_are_separated(path, problems):
     assert (table.columns["torque"] == torque[1]).all()
     assert table.columns["t"].tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
     assert "calibration" in table.unreadable
-    channels = [Channel("q", "states[0]"), Channel("u", "torque")]
+    channels = [Channel("states[0]", "q"), Channel("torque", "u")]
     recordings = load_runs(path, channels, time="t")
     assert [recording.name for recording in recordings] == ["runs[0]", "runs[1]", "runs[2]"]
     assert all((one.series["q"].values == run[:, 0]).all() for one, run in zip(recordings, states, strict=True))
-    assert load_recording(path, channels, time="t", run=2).name == "runs[2]"
     (problem,) = problems(lambda: read_table(path, run=3))
     assert problem.code == "data.run" and "3 runs" in problem.fix
 
@@ -84,15 +83,15 @@ def test_concatenated_runs_are_separated(path, problems):
     save_arrays(path, {"states": states, "ptr": np.array([0, 4, 7, 10]), "mass": 0.3})
     table = read_table(path, run=1, run_starts="ptr")
     assert table.columns["states[0]"].tolist() == [8.0, 10.0, 12.0]
-    recordings = load_runs(path, [Channel("x", "states[0]")], time=0.01, run_starts="ptr")
+    recordings = load_runs(path, [Channel("states[0]", "x")], sample_interval=0.01, run_starts="ptr")
     assert [len(one.series["x"]) for one in recordings] == [4, 3, 3]
-    (problem,) = problems(lambda: load_runs(path, [Channel("x", "states[1]")], time=0.01, run_starts="ptr"))
+    (problem,) = problems(lambda: load_runs(path, [Channel("states[1]", "x")], sample_interval=0.01, run_starts="ptr"))
     assert (problem.code, problem.line) == ("data.nan", 8) and "row 8 (in run 2)" in problem.message
 
 
 def test_an_error_common_to_all_runs_is_reported_once(path, problems):
     save_arrays(path, {"states": np.zeros((30, 5, 2))})
-    (problem,) = problems(lambda: load_runs(path, [Channel("x", "speeds[0]")], time=0.01))
+    (problem,) = problems(lambda: load_runs(path, [Channel("speeds[0]", "x")], sample_interval=0.01))
     assert problem.code == "data.missing_column"
 
 
@@ -128,7 +127,7 @@ def test_an_array_without_a_name(tmp_path, problems):
     assert read_table(path).columns["1"].tolist() == [1.0, 3.0, 5.0]
     np.save(path, np.arange(12.0).reshape(2, 3, 2), allow_pickle=False)
     assert read_table(path, run=1).columns["0"].tolist() == [6.0, 8.0, 10.0]
-    (problem,) = problems(lambda: load_recording(path, [Channel("q", "0")], time=0.1))
+    (problem,) = problems(lambda: load_run(path, [Channel("0", "q")], sample_interval=0.1))
     assert "stack of 2 runs" in problem.message
 
 
@@ -147,7 +146,7 @@ def test_python_objects_are_never_loaded(tmp_path, problems):
     path = tmp_path / "run.npz"
     np.savez(path, t=np.arange(3.0), q=np.array([1, "a", None], dtype=object))
     assert [*read_table(path).columns] == ["t"]
-    (problem,) = problems(lambda: load_recording(path, [Channel("q", "q")], time="t"))
+    (problem,) = problems(lambda: load_run(path, [Channel("q", "q")], time="t"))
     assert problem.code == "data.object" and "never loaded" in problem.fix
     np.save(tmp_path / "run.npy", np.array([1, "a", None], dtype=object), allow_pickle=True)
     (problem,) = problems(lambda: read_table(tmp_path / "run.npy"))

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from hybridsim.core.errors import DataError
 from hybridsim.data.channel import Channel
-from hybridsim.data.load import load_recording
 from hybridsim.data.read import read_table
+from support.load_run import load_run
 
 SUFFIXES = [".csv", ".npz", ".h5", ".parquet", ".mcap"]
 NUMBERS = st.lists(st.tuples(*[st.floats(-1e300, 1e300, allow_subnormal=False)] * 2), min_size=2, max_size=20)
@@ -34,7 +34,7 @@ def test_every_format_reproduces_the_values(write_columns, suffix, rows):
 @given(order=st.permutations(["a", "b", "c"]))
 def test_the_order_of_channels_does_not_matter(write_columns, suffix, order):
     columns = {"time": [0.0, 0.1, 0.2], "a": [1.0, 2.0, 3.0], "b": [3.0, 2.0, 1.0], "c": [0.5, 0.25, 2.0]}
-    recording = load_recording(write_columns(suffix, columns), [Channel(name, name) for name in order])
+    recording = load_run(write_columns(suffix, columns), [Channel(name, name) for name in order])
     assert [*recording.series] == order
     assert all(recording.series[name].values.tolist() == columns[name] for name in order)
 
@@ -42,7 +42,7 @@ def test_the_order_of_channels_does_not_matter(write_columns, suffix, order):
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_missing_values_are_reported_by_row_in_every_format(write_columns, problems, suffix):
     file = write_columns(suffix, {"time": [0.0, 1.0, 2.0, 3.0], "q": [1.0, 2.0, np.nan, np.inf]})
-    (problem,) = problems(lambda: load_recording(file, [Channel("q", "q")]))
+    (problem,) = problems(lambda: load_run(file, [Channel("q", "q")]))
     row = 4 if suffix == ".csv" else 3
     word = f"line {row}" if suffix == ".csv" else f"row {row}"
     assert (problem.code, problem.line) == ("data.nan", row) and word in problem.message
@@ -53,7 +53,7 @@ def test_files_are_identified_by_sha256(write_columns, suffix):
     file = write_columns(suffix, {"time": [0.0, 1.0], "q": [1.0, 2.0]})
     expected = hashlib.sha256(file.read_bytes()).hexdigest()
     assert read_table(file).sha256 == expected
-    assert load_recording(file, [Channel("q", "q")]).sources == ((str(file), expected),)
+    assert load_run(file, [Channel("q", "q")]).sources == ((str(file), expected),)
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".npy", ".h5", ".parquet", ".mcap"])
@@ -84,7 +84,7 @@ def test_random_damage_is_an_error_or_leaves_a_usable_recording(write_columns, s
             damaged[position] = rng.integers(256)
         file.write_bytes(damaged[: rng.integers(len(whole))] if rng.random() < 0.3 else damaged)
         try:
-            load_recording(file, [Channel("q", "q"), Channel("v", "v")])
+            load_run(file, [Channel("q", "q"), Channel("v", "v")])
         except DataError:
             refused += 1
     assert refused > 20
@@ -134,8 +134,8 @@ def test_groups_of_hdf5_files(tmp_path, problems):
         file["trial_0/label"] = "first"
     assert read_table(path, group="trial_1").columns["arm/angle"].tolist() == [1.0, 2.0]
     assert read_table(path).columns["trial_0/arm/angle"].tolist() == [0.0, 1.0]
-    recording = load_recording(
-        path, [Channel("a", "arm/angle", group="trial_0"), Channel("b", "arm/angle")], group="/trial_1/"
+    recording = load_run(
+        path, [Channel("arm/angle", "a", group="trial_0"), Channel("arm/angle", "b")], group="/trial_1/"
     )
     assert [recording.series[name].values[0] for name in "ab"] == [0.0, 1.0]
     (problem,) = problems(lambda: read_table(path, group="trail_1"))

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from hybridsim.data.channel import Channel
-from hybridsim.data.load import load_recording
 from hybridsim.data.read import read_table
+from support.load_run import load_run
 
 
 @pytest.mark.parametrize(
@@ -49,14 +49,14 @@ def test_lines_are_counted_beyond_the_first_block(write_text, problems):
     rows = [f"{k},{k}" for k in range(50_000)]
     rows[45_000] = "45000,oops"
     rows.insert(30_000, "# pause")
-    found = problems(lambda: load_recording(write_text("t,q\n" + "\n".join(rows)), [Channel("q", "q")], time="t"))
+    found = problems(lambda: load_run(write_text("t,q\n" + "\n".join(rows)), [Channel("q", "q")], time="t"))
     assert [(p.code, p.line, p.element) for p in found] == [("data.text", 45_003, "q")]
 
 
 @pytest.mark.parametrize("word", ["", "nan", "NaN", "NA", "null", "None", "inf", "-inf", '""'])
 def test_cells_without_a_finite_value_are_reported(write_text, problems, word):
     file = write_text(f"t,q\n0,1\n1,{word}\n2,3\n3,{word}\n4,4\n")
-    (problem,) = problems(lambda: load_recording(file, [Channel("q", "q")], time="t"))
+    (problem,) = problems(lambda: load_run(file, [Channel("q", "q")], time="t"))
     assert (problem.code, problem.line, problem.element, problem.file) == ("data.nan", 3, "q", str(file))
     assert "line 3 (and 1 more such row)" in problem.message
 
@@ -72,14 +72,14 @@ def test_cells_without_a_finite_value_are_reported(write_text, problems, word):
     ],
 )
 def test_text_instead_of_a_number_is_quoted_with_advice(write_text, problems, content, cell, advice):
-    (problem,) = problems(lambda: load_recording(write_text(content), [Channel("q", "q")], time="t"))
+    (problem,) = problems(lambda: load_run(write_text(content), [Channel("q", "q")], time="t"))
     assert (problem.code, problem.line, problem.element) == ("data.text", 2, "q")
     assert repr(cell) in problem.message and advice in problem.fix
 
 
 def test_text_in_an_unused_column_is_not_a_problem(write_text):
     file = write_text("t,mode,q\n0,idle,1\n1,run,2\n")
-    assert load_recording(file, [Channel("q", "q")], time="t").problems == ()
+    assert load_run(file, [Channel("q", "q")], time="t").problems == ()
     assert read_table(file).unreadable["mode"].code == "data.text"
 
 
@@ -88,14 +88,14 @@ def test_rows_with_a_text_column_are_checked_too(write_text, problems, delimiter
     rows = [f"{k} run {k}.5" for k in range(100)]
     rows[60], rows[70], rows[80], rows[90] = "60 run 60.5 9", "70 run", '80 "run" 80.5', "90 run nan"
     content = "\n".join(["t mode q", *rows]).replace(" ", delimiter)
-    found = problems(lambda: load_recording(write_text(content), [Channel("q", "q")], time="t"))
+    found = problems(lambda: load_run(write_text(content), [Channel("q", "q")], time="t"))
     assert [(p.code, p.line) for p in found] == [("data.ragged", 62), ("data.nan", 92)]
     assert "1 more such row" in found[0].message
 
 
 def test_rows_of_the_wrong_length_are_reported_with_all_other_problems(write_text, problems):
     file = write_text("t,q,v\n0,1,2\n1,2\n2,nan,3\n3,4,5\n4,5")
-    found = problems(lambda: load_recording(file, [Channel("q", "q")], time="t"))
+    found = problems(lambda: load_run(file, [Channel("q", "q")], time="t"))
     assert [(p.code, p.line) for p in found] == [("data.ragged", 3), ("data.nan", 4)]
     assert "line 3 has 2 of 3 cells (and 1 more such row)" in found[0].message
     (problem,) = problems(lambda: read_table(file))
@@ -117,7 +117,7 @@ def test_rows_of_the_wrong_length_are_explained(write_text, problems, content, a
 
 def test_duplicate_column_names_cannot_be_used(write_text, problems):
     file = write_text("t,q,q\n0,1,2\n1,2,3\n")
-    (problem,) = problems(lambda: load_recording(file, [Channel("q", "q")], time="t"))
+    (problem,) = problems(lambda: load_run(file, [Channel("q", "q")], time="t"))
     assert (problem.code, problem.element) == ("data.duplicate_column", "q")
     assert [*read_table(file).columns] == ["t"]
 

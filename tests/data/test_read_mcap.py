@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from hybridsim.data.channel import Channel
-from hybridsim.data.load import load_recording
 from hybridsim.data.read import read_table
+from support.load_run import load_run
 
 START = 1_700_000_000_000_000_000
 """Nanoseconds since 1970, as robots log them."""
@@ -43,8 +43,8 @@ def test_without_a_topic_all_are_read(two_topics):
 
 
 def test_a_recording_of_two_topics_keeps_their_times(two_topics):
-    channels = [Channel("knee", "position[1]", "rad", group="/joints"), Channel("turning", "gyro.z", group="/imu")]
-    recording = load_recording(two_topics, channels, time="log_time")
+    channels = [Channel("position[1]", "knee", unit="rad", group="/joints"), Channel("gyro.z", "turning", group="/imu")]
+    recording = load_run(two_topics, channels, time="log_time")
     assert len(recording.series["knee"]) == 4 and len(recording.series["turning"]) == 3
     assert recording.series["turning"].t.tolist() == [0.0, 0.0025, 0.005]
     assert recording.start == recording.series["knee"].t[0]
@@ -78,7 +78,7 @@ def test_topics_in_other_encodings_do_not_affect_json_topics(write_messages, pro
     ]
     file = write_messages(content)
     assert read_table(file).columns["/a/x"].tolist() == [0.0, 1.0, 2.0]
-    (problem,) = problems(lambda: load_recording(file, [Channel("q", "/cdr/x/position")], time="/a/log_time"))
+    (problem,) = problems(lambda: load_run(file, [Channel("/cdr/x/position", "q")], time="/a/log_time"))
     assert problem.code == "data.encoding"
 
 

@@ -4,13 +4,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hybridsim.core.errors import DataError
-from hybridsim.data.recording import Recording
+from hybridsim.data.run import Run
 from hybridsim.data.segments import segments
 from hybridsim.data.series import Series
 
 
 def recording(**times):
-    return Recording("run", {name: Series(name, np.array(t), np.arange(float(len(t)))) for name, t in times.items()})
+    return Run("run", {name: Series(name, np.array(t), np.arange(float(len(t)))) for name, t in times.items()})
 
 
 def test_a_gap_splits_a_run():

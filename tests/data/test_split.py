@@ -3,14 +3,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hybridsim.data.recording import Recording
+from hybridsim.data.run import Run
 from hybridsim.data.segments import segments
 from hybridsim.data.split import split_runs
 
 
 def runs(count):
     t = np.arange(3.0)
-    return [Recording.from_arrays(f"run{k}", t, {"q": t + k}) for k in range(count)]
+    return [Run.from_arrays(f"run{k}", t, {"q": t + k}) for k in range(count)]
 
 
 def names(recordings):
@@ -78,6 +78,6 @@ def test_segments_have_no_warnings_about_gaps():
     assert all(not segment.problems for segment in segments(run, max_sample_interval=0.5))
 
 
-def run_with_a_gap(name: str) -> Recording:
+def run_with_a_gap(name: str) -> Run:
     t = np.concatenate([np.arange(20), np.arange(60, 90)]) * 0.1
-    return Recording.from_arrays(name, t, {"q": np.sin(t)})
+    return Run.from_arrays(name, t, {"q": np.sin(t)})

@@ -7,14 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hybridsim.data.channel import Channel
-from hybridsim.data.load import load_recording
+from hybridsim.core.errors import SpecificationError
+from hybridsim.data.channel import Channel, Command
 from hybridsim.data.units import UNITS
+from support.load_run import load_run
 
 
 def load_channel(write_text, samples, **channel):
     rows = "\n".join(f"{k},{sample!r}" for k, sample in enumerate(samples))
-    return load_recording(write_text(f"time,q\n{rows}\n"), [Channel("q", "q", **channel)])
+    return load_run(write_text(f"time,q\n{rows}\n"), [Channel("q", "q", **channel)])
 
 
 @pytest.mark.parametrize(
@@ -60,8 +61,8 @@ def test_unknown_units_list_all_known_ones(write_text, problems):
 
 def test_a_time_unit_must_be_one_of_time(write_text, problems):
     file = write_text("time,q\n0,1\n10,2\n")
-    assert load_recording(file, [Channel("q", "q")], time_unit="ms").series["q"].t.tolist() == [0.0, 0.01]
-    (problem,) = problems(lambda: load_recording(file, [Channel("q", "q")], time_unit="deg"))
+    assert load_run(file, [Channel("q", "q")], time_unit="ms").series["q"].t.tolist() == [0.0, 0.01]
+    (problem,) = problems(lambda: load_run(file, [Channel("q", "q")], time_unit="deg"))
     assert problem.code == "data.unit" and "'ms'" in problem.fix
 
 
@@ -83,25 +84,58 @@ def test_unwrapped_angles_have_no_jumps(write_text, unit, rate, start):
     [
         ({"unwrap": True, "unit": "m"}, "angle"),
         ({"unwrap": True}, "rad, mrad, deg, rev"),
-        ({"scale": 0.0}, "zero"),
-        ({"scale": math.inf}, "finite"),
-        ({"offset": math.nan}, "finite"),
-        ({"column": ""}, "column or velocity_of"),
-        ({"velocity_of": "p"}, "column or velocity_of"),
-        ({"column": "", "velocity_of": "P"}, "did you mean 'p'"),
-        ({"column": "", "velocity_of": "p", "scale": 2.0}, "move them to channel"),
+        ({"column": "", "velocity_of": "P", "noise": 0.1}, "did you mean 'p'"),
         ({"name": "p"}, "a unique name"),
-        ({"name": ""}, "give the name of the measured quantity"),
     ],
 )
-def test_invalid_channels(write_text, problems, settings, word):
-    channel = Channel(**{"name": "q", "column": "q", **settings})
+def test_channels_that_do_not_fit_together(write_text, problems, settings, word):
+    channel = Channel(**{"measures": "q", "column": "q", **settings})
     file = write_text("time,p,q\n0,1,2\n1,2,4\n")
-    found = problems(lambda: load_recording(file, [Channel("p", "p"), channel]))
+    found = problems(lambda: load_run(file, [Channel("p", "p"), channel]))
     assert {problem.code for problem in found} == {"data.channel"}
     assert any(word in problem.message + problem.fix for problem in found)
 
 
+@pytest.mark.parametrize(
+    ("settings", "word"),
+    [
+        ({"scale": 0.0}, "must not be zero"),
+        ({"scale": math.inf}, "must be finite"),
+        ({"offset": math.nan}, "must be finite"),
+        ({"column": ""}, "column or velocity_of"),
+        ({"velocity_of": "p"}, "column or velocity_of"),
+        ({"column": "", "velocity_of": "p", "noise": 0.1, "scale": 2.0}, "specify it for the channel 'p'"),
+        ({"column": "", "velocity_of": "p"}, "its errors are correlated"),
+        ({"measures": ""}, "measures of Channel"),
+        ({"measures": abs}, "is needed for a quantity that a function computes"),
+        ({"gain": 0.0}, "must not be zero"),
+        ({"delay": -0.1}, "must be at least 0, not -0.1"),
+        ({"noise": True}, "must be a number or 'estimate', not true"),
+        ({"filter_window": 11}, "requires velocity_of"),
+    ],
+)
+def test_invalid_channels(settings, word):
+    with pytest.raises(SpecificationError) as error:
+        Channel(**{"measures": "q", "column": "q", **settings})
+    assert word in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "word"),
+    [
+        ({}, "must have exactly one target"),
+        ({"joint": "elbow", "input": "wind"}, "must have exactly one target"),
+        ({"input": "wind speed"}, "is not a valid name in an address"),
+        ({"column": "", "joint": "elbow"}, "has no 'column'"),
+        ({"joint": "elbow", "interpolation": "cubic"}, "valid values are hold, linear"),
+    ],
+)
+def test_invalid_commands(settings, word):
+    with pytest.raises(SpecificationError) as error:
+        Command(**{"column": "u", **settings})
+    assert word in str(error.value)
+
+
 def test_a_recording_needs_channels(write_text, problems):
-    (problem,) = problems(lambda: load_recording(write_text("time,q\n0,1\n1,2\n"), []))
+    (problem,) = problems(lambda: load_run(write_text("time,q\n0,1\n1,2\n"), []))
     assert problem.code == "data.channel"

@@ -18,6 +18,7 @@ from hybridsim.robots import cube, pendulum
 from hybridsim.sim.simulator import Simulator
 from hybridsim.sim.state import Inputs
 from hybridsim.sim.step import step
+from support.arm_recordings import write_arm
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
@@ -53,13 +54,18 @@ def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
 
 
+def copy_demo() -> None:
+    """Copy model, recordings and a project of the demo into the current folder."""
+    for file in (*DEMO.glob("*.csv"), DEMO / "arm.xml"):
+        shutil.copyfile(file, file.name)
+    shutil.copyfile(DEMO / "parameters.toml", "project.toml")
+
+
 def run_blocks(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: dict | None = None) -> dict:
     """Run all Python blocks of a page in one namespace, beside the files that they mention."""
     monkeypatch.chdir(tmp_path)
     Path("robot.urdf").write_text(ROBOT)
-    for file in (*DEMO.glob("*.csv"), DEMO / "arm.xml"):
-        shutil.copyfile(file, file.name)
-    shutil.copyfile(DEMO / "parameters.toml", "project.toml")
+    copy_demo()
     names = {} if names is None else names
     for block in blocks(page, "python"):
         exec(compile(block, str(page), "exec"), names)
@@ -67,8 +73,10 @@ def run_blocks(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name
 
 
 def test_readme(tmp_path, monkeypatch, capsys):
+    write_arm(tmp_path)
     names = run_blocks(ROOT / "README.md", tmp_path, monkeypatch)
-    assert names["trajectory"].q.shape == (501, 2) and (tmp_path / "robot_fitted.urdf").exists()
+    assert names["trajectory"].q.shape == (501, 2) and (tmp_path / "arm_fitted.urdf").exists()
+    assert names["result"].has_converged and (tmp_path / "fit.png").exists()
 
 
 def test_contact_page(tmp_path, monkeypatch):
@@ -90,8 +98,11 @@ def test_c_export_page(tmp_path, monkeypatch):
 
 
 def test_project_page(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    copy_demo()
+    assert run(["fit", "project.toml", "--quiet"]) == 0
     names = run_blocks(ROOT / "docs/projects.md", tmp_path, monkeypatch)
-    assert names["fitted"].has_converged
+    assert names["result"].has_converged
 
 
 def test_extending_page(tmp_path, monkeypatch, capsys):

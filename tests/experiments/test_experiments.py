@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hybridsim.cli.main import run as command
-from hybridsim.experiments import experiment as experiments
+from hybridsim.experiments import study as experiments
 from hybridsim.experiments.recordings import MissingRecordingsError, recordings_folder
 from support.slow import slow
 
@@ -24,8 +24,8 @@ MISSED_GOALS = {
 """Goals that are not met; docs/experiments.md says why."""
 
 
-def experiment_of(name: str) -> experiments.Experiment:
-    return import_module(f"hybridsim.experiments.{name}").EXPERIMENT
+def experiment_of(name: str) -> experiments.Study:
+    return import_module(f"hybridsim.experiments.{name}").STUDY
 
 
 @pytest.fixture
@@ -91,6 +91,6 @@ def test_results_of_other_free_parameters_are_refused(monkeypatch):
             names = ("something else",)
 
     case = experiments.Case("friction_and_drag", "", lambda: Other, ())
-    other = experiments.Experiment(**{**vars(experiment), "cases": lambda smoke: [case]})
+    other = experiments.Study(**{**vars(experiment), "cases": lambda smoke: [case]})
     with pytest.raises(experiments.HybridsimError, match="has different free parameters"):
         experiments.recompute_scores(other, results)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from hybridsim.core.errors import HybridsimError
-from hybridsim.identify.fit import fit
 from hybridsim.identify.network_scales import signal_scales
-from hybridsim.identify.problem import Stage
 from hybridsim.identify.score import score_windows
+from hybridsim.identify.solve import solve
+from hybridsim.identify.stage import Stage
 from hybridsim.params.free import Free
 from hybridsim.robots import double_pendulum
 from hybridsim.sim.simulator import Simulator
@@ -52,7 +52,7 @@ def fit_problem():
 
 @pytest.mark.parametrize("stage", [Stage(window=0.5), Stage(window=0.5, stride=0.5), Stage()])
 def test_unknown_earlier_inputs_do_not_bias_a_fit(fit_problem, stage):
-    found = fit(fit_problem, [stage])
+    found = solve(fit_problem, [stage])
     np.testing.assert_allclose(found.theta, [0.6, 0.4], atol=1e-4)
     errors = score_windows(fit_problem, found.theta[None], fit_problem.held_out, 0.5).residual_rms
     assert np.abs(errors).max() < 0.05
@@ -60,7 +60,7 @@ def test_unknown_earlier_inputs_do_not_bias_a_fit(fit_problem, stage):
 
 def test_windows_must_be_longer_than_the_lag(fit_problem):
     with pytest.raises(HybridsimError, match=r"network inputs are delayed by up to 0\.2 s.* lengthen the windows"):
-        fit(fit_problem, [Stage(window=0.2)])
+        solve(fit_problem, [Stage(window=0.2)])
 
 
 def test_scales_of_delayed_inputs_are_those_of_current_ones(fit_problem):

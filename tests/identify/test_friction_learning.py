@@ -5,10 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from hybridsim.identify.fit import fit
-from hybridsim.identify.problem import FitProblem, Stage
+from hybridsim.identify.problem import FitProblem
 from hybridsim.identify.score import score_windows
+from hybridsim.identify.solve import solve
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
+from hybridsim.identify.stage import Stage
 from hybridsim.networks.mlp import MLP
 from hybridsim.params.free import Free
 from hybridsim.robots import double_pendulum
@@ -60,7 +61,7 @@ def fit_friction_law(law, noise):
     fit_problem = build_fit_problem(fresh, DOUBLE_PENDULUM_CHANNELS, [Free("graft[*]")], runs)
     fit_problem = FitProblem(fit_problem.setup, fit_problem.space, fit_problem.channel_roles, runs[:10], runs[10:])
     stages = [Stage(window=w, solver=LevenbergMarquardt(max_steps=n)) for w, n in ((0.25, 100), (1.0, 200), (2.0, 200))]
-    return fit_problem, fit(fit_problem, stages).theta, true
+    return fit_problem, solve(fit_problem, stages).theta, true
 
 
 @pytest.mark.parametrize("law", [viscous, slow(stribeck), slow(position_dependent)])

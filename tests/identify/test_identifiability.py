@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from hybridsim import ModelBuilder
-from hybridsim.data.recording import Recording
+from hybridsim.data.run import Run
 from hybridsim.identify.identifiability import identifiability
 from hybridsim.identify.normal_equations import eliminate_initial_states
-from hybridsim.identify.problem import FitProblem, Stage
+from hybridsim.identify.problem import FitProblem
+from hybridsim.identify.stage import Stage
 from hybridsim.identify.windows import ChannelRoles
 from hybridsim.params.free import Free
 from hybridsim.params.setup import Setup
@@ -30,7 +31,7 @@ def setup_and_runs():
     for k, start in enumerate([(1.0, -0.5), (-2.0, 0.7)]):
         trajectory = simulate(sim, sim.initial_state(start), steps=200)
         angles = {"first": trajectory.q[:, 0], "second": trajectory.q[:, 1]}
-        runs.append(Recording.from_arrays(f"run{k}", trajectory.t, angles))
+        runs.append(Run.from_arrays(f"run{k}", trajectory.t, angles))
     sensors = Sensors.from_addresses(sim, {"first": "joint.q[joint0]", "second": "joint.q[joint1]"})
     return Setup(sim, sensors), tuple(runs)
 

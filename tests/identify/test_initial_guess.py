@@ -7,9 +7,9 @@ from scipy.interpolate import CubicHermiteSpline
 from hybridsim import Simulator
 from hybridsim.data.derivative import centred_windows
 from hybridsim.data.local_polynomial import local_fit
-from hybridsim.data.recording import Recording
+from hybridsim.data.run import Run
 from hybridsim.identify.initial_guess import DEGREE, MIN_SAMPLES, _local_fit_at
-from hybridsim.identify.problem import Stage
+from hybridsim.identify.stage import Stage
 from hybridsim.params.free import Free
 from hybridsim.robots import cartpole, cube, double_pendulum
 from support.fit_problems import DOUBLE_PENDULUM_CHANNELS, DT, FREE_BODY_CHANNELS, build_fit_problem, simulate_recording
@@ -51,7 +51,7 @@ def test_measured_velocities_are_used_unchanged(sim, swing):
 def test_gain_bias_and_delay_of_sensors_are_removed(sim, swing):
     late = 3 * DT
     series = {name: 2.0 * swing.series[name].values + 0.7 for name in DOUBLE_PENDULUM_CHANNELS}
-    delayed = Recording.from_arrays("run", np.asarray(swing.series["q0"].t) + late, series)
+    delayed = Run.from_arrays("run", np.asarray(swing.series["q0"].t) + late, series)
     found = guess_of(sim, DOUBLE_PENDULUM_CHANNELS, delayed, gain=2.0, bias=0.7, delay=late)
     # windows begin where the recording does, one delay after the beginning of the motion
     np.testing.assert_allclose(found.q[:, 0], swing.series["q0"].values[[3, 23, 43]], atol=1e-3)
@@ -59,7 +59,7 @@ def test_gain_bias_and_delay_of_sensors_are_removed(sim, swing):
 
 def test_sums_of_coordinates_are_resolved(sim, swing):
     absolute = swing.series["q0"].values + swing.series["q1"].values
-    run = Recording.from_arrays("run", swing.series["q0"].t, {"q0": swing.series["q0"].values, "sum": absolute})
+    run = Run.from_arrays("run", swing.series["q0"].t, {"q0": swing.series["q0"].values, "sum": absolute})
     found = guess_of(sim, {"q0": DOUBLE_PENDULUM_CHANNELS["q0"], "sum": "joint.q[joint0] + joint.q[joint1]"}, run)
     np.testing.assert_allclose(found.q[:, 1], swing.series["q1"].values[[0, 20, 40]], atol=1e-3)
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from hybridsim import Simulator
-from hybridsim.data.recording import Recording
+from hybridsim.data.run import Run
 from hybridsim.identify.initial_state_fit import _step, fit_initial_states
-from hybridsim.identify.problem import ONE_STEP, Stage
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
+from hybridsim.identify.stage import ONE_STEP, Stage
 from hybridsim.params.free import Free
 from hybridsim.robots import cube, double_pendulum
 from support.fit_problems import (
@@ -60,7 +60,7 @@ def test_windows_that_do_not_converge_are_reported(tumbling_problem):
 def test_a_difficult_window_does_not_affect_the_others(tumbling_problem):
     good = tumbling_problem.train[0]
     t = good.series["q0"].t
-    jerk = Recording.from_arrays(
+    jerk = Run.from_arrays(
         "jerk", t, {name: np.sign(np.sin(40.0 * t + k)) for k, name in enumerate(DOUBLE_PENDULUM_CHANNELS)}
     )
     objective, _ = tumbling_problem.objective(Stage(window=1.0), [good, jerk])

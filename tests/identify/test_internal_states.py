@@ -7,11 +7,12 @@ import pytest
 
 from hybridsim import Simulator, simulate
 from hybridsim.core.errors import HybridsimError
-from hybridsim.data.recording import Recording
+from hybridsim.data.run import Run
 from hybridsim.dynamics.actuation import Actuation, AffineActuator, FirstOrderLag, SeriesElastic
-from hybridsim.identify.fit import fit
-from hybridsim.identify.problem import FitProblem, Stage
+from hybridsim.identify.problem import FitProblem
 from hybridsim.identify.score import score_predictions, score_windows
+from hybridsim.identify.solve import solve
+from hybridsim.identify.stage import Stage
 from hybridsim.identify.windows import ChannelRoles, InputSignal
 from hybridsim.params.free import Free
 from hybridsim.params.setup import Setup
@@ -31,7 +32,7 @@ def acrobot_problem(*stages) -> FitProblem:
     u = 3.0 * np.sin(4.0 * DT * np.arange(150))[:, None]
     trajectory = simulate(sim, sim.initial_state([0.3, -0.2]), Inputs(u), steps=150)
     columns = {"q0": trajectory.q[:, 0], "q1": trajectory.q[:, 1], "u": np.append(u, 0.0)}
-    run = Recording.from_arrays("run", np.asarray(trajectory.t), {name: np.asarray(x) for name, x in columns.items()})
+    run = Run.from_arrays("run", np.asarray(trajectory.t), {name: np.asarray(x) for name, x in columns.items()})
     setup = Setup(sim, Sensors.from_addresses(sim, {"q0": "joint.q[shoulder]", "q1": "joint.q[elbow]"}))
     space = ParameterSpace(setup, [Free("joint.damping[*]", bounds=(0, 1), initial=DAMPING)])
     return FitProblem(
@@ -48,12 +49,12 @@ def test_windows_with_unknown_internal_states_of_actuators_are_refused():
         HybridsimError,
         match=r"the actuation stages \(FirstOrderLag\) are unknown .* give the stage of the fit a burn_in",
     ):
-        fit(fit_problem, [Stage(window=0.25)])
+        solve(fit_problem, [Stage(window=0.25)])
 
 
 def test_a_burn_in_initializes_internal_states():
     fit_problem = acrobot_problem(*LAG)
-    found = fit(fit_problem, [Stage(window=0.7, burn_in=0.3)])
+    found = solve(fit_problem, [Stage(window=0.7, burn_in=0.3)])
     # the error that remains after six time constants
     assert list(fit_problem.space.values(found.theta).values()) == pytest.approx([0.05, 0.05], rel=0.02)
     objective, _ = fit_problem.objective(Stage(window=0.7, burn_in=0.3))
@@ -76,7 +77,7 @@ def test_stages_whose_burn_in_is_invalid_are_refused(wrong):
 
 def test_whole_runs_need_no_burn_in():
     fit_problem = acrobot_problem(*LAG)
-    found = fit(fit_problem, [Stage()])
+    found = solve(fit_problem, [Stage()])
     # the damping of the built-in acrobot
     assert list(fit_problem.space.values(found.theta).values()) == pytest.approx([0.05, 0.05], rel=1e-6)
 
@@ -86,6 +87,6 @@ def test_gradients_with_respect_to_initial_states_that_initialize_internal_state
     fit_problem = acrobot_problem(*stages)
     (run,) = fit_problem.train
     columns = {name: one.values + 0.001 for name, one in run.series.items()}
-    other = Recording.from_arrays("other", run.series["q0"].t, columns)
+    other = Run.from_arrays("other", run.series["q0"].t, columns)
     objective, _ = replace(fit_problem, train=(run, other)).objective(Stage())
     check_gradient(objective, rtol=1e-5)

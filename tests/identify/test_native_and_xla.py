@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from hybridsim.identify.problem import Stage
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
+from hybridsim.identify.stage import Stage
 from support.fit_problems import double_pendulum_problem, run_solver
 
 TOLERANCES = {"rtol": 1e-9, "atol": 1e-9}

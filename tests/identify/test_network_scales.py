@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hybridsim.data.recording import Recording
+from hybridsim.data.run import Run
 from hybridsim.identify.network_scales import scale_to_data, signal_scales
 from hybridsim.identify.problem import FitProblem
 from hybridsim.identify.windows import ChannelRoles
@@ -75,7 +75,7 @@ def test_quantities_unknown_before_a_step_have_unit_scale():
     columns["q0"] = np.sin(9.0 * t)
     setup = Setup(sim, Sensors.from_addresses(sim, {f"q{k}": f"joint.q[{name}]" for k, name in enumerate(names)}))
     channel_roles = ChannelRoles(dict.fromkeys(columns, 1e-3))
-    run = Recording.from_arrays("run", t, columns)
+    run = Run.from_arrays("run", t, columns)
     scales = signal_scales(FitProblem(setup, ParameterSpace(setup, [Free("graft[*]")]), channel_roles, (run,)))
     assert scales[0].output.tolist() == [1.0] * 6 and scales[0].std[6:].tolist() == [1.0] * 6
     assert scales[1].output.tolist() == [1.0] * 6

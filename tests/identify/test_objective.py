@@ -9,9 +9,9 @@ import pytest
 
 import hybridsim
 from hybridsim import Simulator
-from hybridsim.data.recording import Recording
+from hybridsim.data.run import Run
 from hybridsim.identify.objective import Objective, ObjectiveSettings, Point
-from hybridsim.identify.problem import ONE_STEP, Stage
+from hybridsim.identify.stage import ONE_STEP, Stage
 from hybridsim.networks.mlp import MLP
 from hybridsim.params.free import Free
 from hybridsim.robots import cartpole, cube, double_pendulum
@@ -29,12 +29,12 @@ from support.fit_problems import (
 from support.objective_gradient import check_gradient, random_point
 
 
-def with_uneven_stamps(run: Recording, amplitude: float) -> Recording:
+def with_uneven_stamps(run: Run, amplitude: float) -> Run:
     """The same values at uneven time stamps."""
     t = np.asarray(run.series["q0"].t)
     late = t + amplitude * DT * (1.0 + np.sin(7.0 * np.arange(len(t))))
     values = {name: series.values for name, series in run.series.items()}
-    return Recording.from_arrays(run.name, late, values)
+    return Run.from_arrays(run.name, late, values)
 
 
 @pytest.fixture(scope="module")

@@ -4,9 +4,9 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from hybridsim.identify import score
-from hybridsim.identify.fit import fit
-from hybridsim.identify.problem import Stage
 from hybridsim.identify.score import score_predictions, score_windows
+from hybridsim.identify.solve import solve
+from hybridsim.identify.stage import Stage
 from support.fit_problems import pendulum_problem
 
 
@@ -23,7 +23,7 @@ def two_threads():
 @pytest.mark.usefixtures("two_threads")
 def test_a_fit_uses_one_thread_for_linear_algebra(monkeypatch):
     fit_problem, seen = pendulum_problem(), []
-    theta = fit(fit_problem, [Stage(window=0.3)], callback=lambda progress: seen.append(threads())).theta
+    theta = solve(fit_problem, [Stage(window=0.3)], callback=lambda progress: seen.append(threads())).theta
     simulate = score._simulate
     monkeypatch.setattr(score, "_simulate", lambda *a: seen.append(threads()) or simulate(*a))
     score_windows(fit_problem, theta, fit_problem.train, 0.3)

@@ -10,12 +10,12 @@ from scipy.optimize import minimize
 
 from hybridsim.core.errors import HybridsimError
 from hybridsim.identify import penalty as penalty_module
-from hybridsim.identify.fit import fit
 from hybridsim.identify.penalty import Penalty, Sparsity, l2_weights, solve_penalized_qp, sparsity_penalty
-from hybridsim.identify.problem import Stage
+from hybridsim.identify.solve import solve
 from hybridsim.identify.solvers import box_qp, levenberg_marquardt
 from hybridsim.identify.solvers.box_qp import solve_box_qp
 from hybridsim.identify.solvers.solver import Termination
+from hybridsim.identify.stage import Stage
 from hybridsim.identify.theta_layout import ThetaLayout
 from hybridsim.networks.friction import JointFriction
 from hybridsim.networks.mlp import MLP
@@ -244,7 +244,7 @@ def test_a_fit_sets_unneeded_parameters_to_zero():
     unpenalized = pendulum_problem(free_parameters, damping=0.1, noise=1e-3)
     penalized = pendulum_problem([free_parameters[0], replace(free_parameters[1], l1=300.0)], damping=0.1, noise=1e-3)
     stage = Stage(window=0.5)
-    dense, sparse = (each.space.values(fit(each, [stage]).theta) for each in (unpenalized, penalized))
+    dense, sparse = (each.space.values(solve(each, [stage]).theta) for each in (unpenalized, penalized))
     assert 1e-6 < abs(dense["gravity.x"]) < 0.05
     assert sparse["gravity.x"] == 0.0
     assert sparse["joint.damping[joint0]"] == pytest.approx(0.1, rel=0.05)
@@ -256,15 +256,15 @@ def test_a_fit_that_ends_with_an_inaccurate_step_has_not_converged(l1, monkeypat
     free_parameters = [Free("joint.damping[*]", bounds=(0, 1), initial=0.05, l1=l1)]
     fit_problem = pendulum_problem(free_parameters, damping=0.1, noise=1e-3)
     stage = Stage(window=0.5)
-    exact = fit(fit_problem, [stage])
+    exact = solve(fit_problem, [stage])
     assert exact.has_converged and exact.terminations[0] is not Termination.INACCURATE_STEP
     name = "solve_penalized_qp" if l1 else "solve_box_qp"
-    solve = getattr(levenberg_marquardt, name)
+    solve_qp = getattr(levenberg_marquardt, name)
     monkeypatch.setattr(
         levenberg_marquardt,
         name,
-        lambda *args, **options: solve(*args, **options)._replace(has_converged=np.zeros(1, bool)),
+        lambda *args, **options: solve_qp(*args, **options)._replace(has_converged=np.zeros(1, bool)),
     )
-    inexact = fit(fit_problem, [stage])
+    inexact = solve(fit_problem, [stage])
     assert inexact.terminations == (Termination.INACCURATE_STEP,) and not inexact.has_converged
     np.testing.assert_array_equal(inexact.theta, exact.theta)

@@ -5,17 +5,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hybridsim.core.errors import HybridsimError, ParameterError
-from hybridsim.data.recording import Recording
-from hybridsim.identify.fit import fit
+from hybridsim.core.errors import HybridsimError, SpecificationError
+from hybridsim.data.run import Run
 from hybridsim.identify.identifiability import identifiability
-from hybridsim.identify.problem import FitProblem, Stage
+from hybridsim.identify.problem import FitProblem
 from hybridsim.identify.score import score_predictions, score_windows
+from hybridsim.identify.solve import solve
 from hybridsim.identify.solvers.lbfgs import LBFGS
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
+from hybridsim.identify.stage import Stage
 from hybridsim.identify.theta_layout import ThetaLayout
 from hybridsim.params.free import Free
-from hybridsim.params.space import ParameterSpace
 from support.fit_problems import NOISE, pendulum_problem, run_solver
 from support.objective_gradient import check_gradient
 
@@ -25,9 +25,9 @@ COMMON = Free("joint.damping[*]", bounds=(0, 1))
 PER_RUN = Free("sensor.bias[*]", per="run", scale=0.01)
 
 
-def shift(run: Recording, offset: float) -> Recording:
+def shift(run: Run, offset: float) -> Run:
     columns = {name: one.values + offset * (name == "q0") for name, one in run.series.items()}
-    return Recording.from_arrays(run.name, run.series["q0"].t, columns)
+    return Run.from_arrays(run.name, run.series["q0"].t, columns)
 
 
 def offset_problem(free_parameters=(COMMON, PER_RUN), **more) -> FitProblem:
@@ -38,7 +38,7 @@ def offset_problem(free_parameters=(COMMON, PER_RUN), **more) -> FitProblem:
 
 def test_parameters_are_estimated_separately_for_each_run():
     fit_problem = offset_problem()
-    found = fit(fit_problem, [Stage(window=0.3)])
+    found = solve(fit_problem, [Stage(window=0.3)])
     assert fit_problem.space.values(found.theta)["joint.damping[joint0]"] == pytest.approx(DAMPING, rel=1e-6)
     assert {run: pytest.approx(bias, abs=1e-7) for run, bias in BIASES.items()} == {
         run: values["sensor.bias[q0]"] for run, values in found.run_values.items()
@@ -52,18 +52,18 @@ def test_the_order_of_free_parameters_has_no_effect():
     scores = []
     for free_parameters in ((COMMON, PER_RUN), (PER_RUN, COMMON)):
         fit_problem = offset_problem(free_parameters)
-        result = score_windows(fit_problem, fit(fit_problem, [Stage(window=0.3)]).theta, fit_problem.train[:1], 0.3)
+        result = score_windows(fit_problem, solve(fit_problem, [Stage(window=0.3)]).theta, fit_problem.train[:1], 0.3)
         scores.append(result.scores[0].worst)
         (bias,) = result.point.theta[0, ~result.objective.layout.is_common] * PER_RUN.scale
         assert bias == pytest.approx(BIASES["run0"], abs=1e-6)
         alone = replace(fit_problem, train=fit_problem.train[:1])
-        assert fit(alone, [Stage(window=0.3)]).run_values["run0"]["sensor.bias[q0]"] == pytest.approx(bias, abs=1e-6)
+        assert solve(alone, [Stage(window=0.3)]).run_values["run0"]["sensor.bias[q0]"] == pytest.approx(bias, abs=1e-6)
     assert max(scores) < 1e-6
 
 
 def test_a_common_value_for_all_runs_fits_worse():
     separate, common = (offset_problem((COMMON, replace(PER_RUN, per=per))) for per in ("run", "fit"))
-    costs = [fit(fit_problem, [Stage(window=0.3)]).costs[-1] for fit_problem in (separate, common)]
+    costs = [solve(fit_problem, [Stage(window=0.3)]).costs[-1] for fit_problem in (separate, common)]
     assert costs[0] < 1e-6 * costs[1]
 
 
@@ -124,7 +124,7 @@ def test_confounded_per_run_parameters_are_named_with_their_runs():
 
 def test_other_runs_are_scored_with_per_run_parameters_fitted_on_them():
     fit_problem = offset_problem(steps=240, noise=NOISE)
-    theta = fit(fit_problem, [Stage(window=0.3)]).theta
+    theta = solve(fit_problem, [Stage(window=0.3)]).theta
     other = [shift(fit_problem.train[0], 0.07)]
     assert score_windows(fit_problem, theta, other, 0.3).scores[0].mean == pytest.approx(NOISE, rel=0.15)
     # a velocity from ten samples is uncertain, and so is the prediction; a wrong encoder offset is far worse
@@ -142,7 +142,7 @@ def test_predictions_do_not_depend_on_later_samples():
     run = fit_problem.train[0]
     t = run.series["q0"].t
     # samples after the first quarter must not affect the per-run parameters
-    late = Recording.from_arrays("run0", t, {"q0": np.where(t > 1.0, 0.3, 0.0) + run.series["q0"].values})
+    late = Run.from_arrays("run0", t, {"q0": np.where(t > 1.0, 0.3, 0.0) + run.series["q0"].values})
     scores = [score_predictions(fit_problem, theta, [one], initialization_time=0.1, horizon=0.2) for one in (run, late)]
     estimates = [one.point.theta[0, ~one.objective.layout.is_common] for one in scores]
     np.testing.assert_array_equal(estimates[0], estimates[1])
@@ -161,9 +161,8 @@ def test_common_parameters_can_be_held():
 
 
 def test_an_invalid_per_is_an_error():
-    fit_problem = pendulum_problem()
-    with pytest.raises(ParameterError, match="per must be 'fit' or 'run', not 'runs'"):
-        ParameterSpace(fit_problem.setup, [Free("sensor.bias[*]", per="runs")])
+    with pytest.raises(SpecificationError, match="valid values are fit, run"):
+        Free("sensor.bias[*]", per="runs")
 
 
 def test_segments_of_a_run_share_its_parameters():
@@ -175,7 +174,7 @@ def test_segments_of_a_run_share_its_parameters():
     ]
     segmented_problem = replace(fit_problem, train=tuple(segments))
     assert segmented_problem.layout().names == fit_problem.layout().names
-    found = fit(segmented_problem, [Stage(window=0.3)])
+    found = solve(segmented_problem, [Stage(window=0.3)])
     assert {run: values["sensor.bias[q0]"] for run, values in found.run_values.items()} == pytest.approx(
         BIASES, abs=1e-6
     )

@@ -12,8 +12,8 @@ import pytest
 
 from hybridsim import Simulator
 from hybridsim.contact.impulse.impulse_contact import ImpulseContact
-from hybridsim.identify.problem import Stage
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
+from hybridsim.identify.stage import Stage
 from hybridsim.params.free import Free
 from hybridsim.robots import BUILT_IN
 from support.fit_problems import build_fit_problem, objective_at_true_states, run_solver, simulate_recording

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from hybridsim.core.errors import HybridsimError
-from hybridsim.identify.fit import fit
-from hybridsim.identify.problem import ONE_STEP, Stage
+from hybridsim.identify.solve import solve
 from hybridsim.identify.solvers.adam import Adam
 from hybridsim.identify.solvers.lbfgs import LBFGS
+from hybridsim.identify.stage import ONE_STEP, Stage
 from hybridsim.params.free import Free
 from support.fit_problems import pendulum_problem
 
@@ -19,20 +19,20 @@ def test_measured_initial_states_with_free_sensor_parameters_are_refused(stage):
     with pytest.raises(
         HybridsimError, match=r"derives initial states from sensor readings, but sensor.bias\[q0\] is free"
     ):
-        fit(fit_problem, [stage])
+        solve(fit_problem, [stage])
 
 
 def test_delays_without_an_upper_bound_are_refused():
     fit_problem = pendulum_problem((Free("sensor.delay[*]"),))
     with pytest.raises(HybridsimError, match=r"sensor.delay\[q0\] is free without an upper bound"):
-        fit(fit_problem, [Stage(window=0.3)])
+        solve(fit_problem, [Stage(window=0.3)])
 
 
 @pytest.mark.parametrize("solver", [LBFGS(), Adam()])
 def test_nondifferentiable_penalties_with_gradient_based_solvers_are_refused(solver):
     fit_problem = pendulum_problem((Free("joint.damping[*]", l1=0.1),))
     with pytest.raises(HybridsimError, match="use the solver lm, which supports them"):
-        fit(fit_problem, [Stage(window=0.3, solver=solver)])
+        solve(fit_problem, [Stage(window=0.3, solver=solver)])
 
 
 def test_runs_of_the_same_name_are_refused():

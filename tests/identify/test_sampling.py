@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hybridsim.data.recording import Recording
+from hybridsim.data.run import Run
 from hybridsim.identify.sampling import Sampling
 from hybridsim.identify.windows import ChannelRoles, Windows, cut_windows
 
@@ -17,7 +17,7 @@ EVERY = np.arange(WINDOWS)
 def windows() -> Windows:
     """Three windows of eight steps with samples at time steps."""
     t = np.arange(25) * DT
-    recording = Recording.from_arrays("run", t, {"a": np.sin(t), "b": np.cos(t)})
+    recording = Run.from_arrays("run", t, {"a": np.sin(t), "b": np.cos(t)})
     return cut_windows([recording], ChannelRoles({"a": 1.0, "b": 1.0}, {}, {}), (), dt=DT, length=0.8)
 
 

@@ -8,11 +8,11 @@ import pytest
 
 from hybridsim.core.errors import HybridsimError
 from hybridsim.data.derivative import derivative
-from hybridsim.data.recording import Recording
+from hybridsim.data.run import Run
 from hybridsim.identify import score as score_module
 from hybridsim.identify.initial_state_fit import fit_initial_states
-from hybridsim.identify.problem import Stage
 from hybridsim.identify.score import Score, calibrate, score_predictions, score_windows
+from hybridsim.identify.stage import Stage
 from hybridsim.params.free import Free
 from support.fit_problems import build_fit_problem, double_pendulum_problem
 
@@ -79,7 +79,7 @@ def test_windows_that_diverge_are_counted(fit_problem):
 
 def test_a_diverging_window_does_not_affect_the_others(fit_problem):
     t = fit_problem.train[0].series["q0"].t
-    broken = Recording.from_arrays("broken", t, {"q0": 1e11 + t, "q1": t})
+    broken = Run.from_arrays("broken", t, {"q0": 1e11 + t, "q1": t})
     found = score_windows(fit_problem, theta_of(fit_problem, TRUE_VALUES), [*fit_problem.train, broken], 0.3).scores[0]
     assert found.diverged_count == 2 and len(found.rms) == 6 and found.window_rms.max() < 1e-8
     # divergence must not improve a score
@@ -123,10 +123,10 @@ def test_estimated_velocities_do_not_leak_later_samples_into_predictions():
     fit_problem = double_pendulum_problem()
     channels = {"q0": "joint.q[joint0]", "q1": "joint.q[joint1]", "rate": "joint.qd[joint0]"}
 
-    def with_estimated_rate(run: Recording, jump: float) -> Recording:
+    def with_estimated_rate(run: Run, jump: float) -> Run:
         t = run.series["q0"].t
         columns = {name: run.series[name].values + jump * (t > 0.1 + 1e-6) for name in ("q0", "q1")}
-        found = Recording.from_arrays(run.name, t, columns)
+        found = Run.from_arrays(run.name, t, columns)
         rate = replace(derivative(found.series["q0"], filter_window=9), name="rate")
         return replace(found, series={**found.series, "rate": rate})
 

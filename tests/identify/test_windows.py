@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from hybridsim.core.errors import HybridsimError
-from hybridsim.data.recording import Recording
+from hybridsim.data.run import Run
 from hybridsim.data.series import Series
-from hybridsim.identify.problem import Stage
+from hybridsim.identify.stage import Stage
 from hybridsim.identify.windows import ChannelRoles, InputSignal, cut_windows, time_span
 from support.fit_problems import pendulum_problem
 
@@ -14,13 +14,13 @@ DT = 0.01
 ONE = ChannelRoles({"q": 0.1}, {}, {})
 
 
-def run(steps: int, name: str = "run", start: float = 0.0) -> Recording:
+def run(steps: int, name: str = "run", start: float = 0.0) -> Run:
     t = start + np.arange(steps + 1) * DT
-    return Recording.from_arrays(name, t, {"q": np.arange(steps + 1.0), "u": 100.0 + np.arange(steps + 1)})
+    return Run.from_arrays(name, t, {"q": np.arange(steps + 1.0), "u": 100.0 + np.arange(steps + 1)})
 
 
-def recording_of_series(**series) -> Recording:
-    return Recording(
+def recording_of_series(**series) -> Run:
+    return Run(
         "run", {name: Series(name, np.asarray(t, float), np.asarray(v, float)) for name, (t, v) in series.items()}
     )
 
@@ -98,7 +98,7 @@ def test_rounding_of_stamps_does_not_delay_commands(start):
     # sums and products of time steps differ by an ulp, which is coarse on a clock that counts from 1970
     t = start + np.arange(301) * DT
     channel_roles = ChannelRoles({"q": 0.1}, {"motor": InputSignal("u")}, {})
-    recording = Recording.from_arrays("run", t, {"q": np.zeros(301), "u": np.arange(301.0)})
+    recording = Run.from_arrays("run", t, {"q": np.zeros(301), "u": np.arange(301.0)})
     windows = cut_windows([recording], channel_roles, ("motor",), dt=DT, length=0.3)
     np.testing.assert_array_equal(windows.inputs.u[:10, :, 0].ravel(), np.arange(300))
 

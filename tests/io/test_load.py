@@ -8,7 +8,7 @@ import warnings
 
 import pytest
 
-from hybridsim.core.errors import ModelError, ModelWarning, Severity
+from hybridsim.core.errors import ModelError, ModelWarning, Severity, SpecificationError
 from hybridsim.io.load import inspect_model, load_model
 from support.real_models import bullet_file
 
@@ -101,7 +101,7 @@ def test_an_empty_name():
 def test_invalid_options_are_rejected(urdf):
     with pytest.raises(TypeError, match="bse"):
         load_model(urdf, bse="free")  # type: ignore[call-arg]
-    with pytest.raises(ValueError, match="base must be one of fixed, free, not 'floating'"):
+    with pytest.raises(SpecificationError, match="base of LoadOptions has the invalid value 'floating'"):
         inspect_model(urdf, base="floating")  # type: ignore[arg-type]
     model, problems = inspect_model(urdf, tolerate=["inertia.trianlge"])
     assert model is None and [p.code for p in problems] == ["option.tolerate"]

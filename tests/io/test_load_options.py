@@ -2,6 +2,7 @@
 
 import pytest
 
+from hybridsim.core.errors import SpecificationError
 from hybridsim.io.load_options import LoadKwargs, LoadOptions, option_hint
 
 
@@ -11,7 +12,7 @@ def test_options_and_keyword_arguments_agree():
 
 @pytest.mark.parametrize("wrong", [{"base": "floating"}, {"inertia": "geometry"}])
 def test_invalid_values_are_rejected(wrong):
-    with pytest.raises(ValueError, match=next(iter(wrong))):
+    with pytest.raises(SpecificationError, match=f"{next(iter(wrong))} of LoadOptions has the invalid value"):
         LoadOptions(**wrong)
 
 

@@ -5,11 +5,12 @@ import numpy as np
 import pytest
 
 from hybridsim import Blueprint, Graft, Simulator, kinematics, simulate
-from hybridsim.data.recording import Recording
+from hybridsim.data.run import Run
 from hybridsim.dynamics.energy import gravity_energy, kinetic_energy
 from hybridsim.errors import TapError
-from hybridsim.identify.fit import fit
-from hybridsim.identify.problem import FitProblem, Stage
+from hybridsim.identify.problem import FitProblem
+from hybridsim.identify.solve import solve
+from hybridsim.identify.stage import Stage
 from hybridsim.identify.windows import ChannelRoles
 from hybridsim.networks import RodDrag
 from hybridsim.params.free import Free
@@ -104,9 +105,9 @@ def test_native_code_equals_xla():
 def test_a_fit_recovers_the_coefficient():
     true = simulator_with_drag(pendulum(), "link0", 0.4)
     trajectory = simulate(true, true.initial_state([1.5]), steps=400)
-    run = Recording.from_arrays("run", np.asarray(trajectory.t), {"q": np.asarray(trajectory.q[:, 0])})
+    run = Run.from_arrays("run", np.asarray(trajectory.t), {"q": np.asarray(trajectory.q[:, 0])})
     sim = simulator_with_drag(pendulum(), "link0", 0.01)
     setup = Setup(sim, Sensors.from_addresses(sim, {"q": "joint.q[joint0]"}))
     space = ParameterSpace(setup, [Free("graft[0].quadratic", bounds=(0, None))])
-    result = fit(FitProblem(setup, space, ChannelRoles({"q": 1e-3}, {}, {}), (run,)), [Stage(window=0.5)])
+    result = solve(FitProblem(setup, space, ChannelRoles({"q": 1e-3}, {}, {}), (run,)), [Stage(window=0.5)])
     assert space.values(result.theta)["graft[0].quadratic"] == pytest.approx(0.4, rel=1e-6)

@@ -9,7 +9,7 @@ import pytest
 
 from hybridsim.contact.compliant.compliant_contact import CompliantContact
 from hybridsim.contact.impulse.impulse_contact import ImpulseContact
-from hybridsim.core.errors import ParameterError
+from hybridsim.core.errors import ParameterError, SpecificationError
 from hybridsim.params.free import Free
 from hybridsim.params.setup import Setup
 from hybridsim.params.space import ParameterSpace
@@ -213,31 +213,48 @@ def test_all_labels_differ(space):
             Free("body.mass[cart]", bounds=(3.0, 5.0)),
             "'body.mass[cart]' has the initial value 2, outside its bounds 3 and 5",
         ),
-        (Free("body.mass[cart]", bounds=(5.0, 3.0)), "the lower bound 5 is not below the upper bound 3"),
         (Free("body.mass[cart]", bounds=(-1.0, 3.0)), "must be between 0 and inf (without mass"),
-        (Free("body.mass[cart]", bounds=(3.0,)), "bounds must be two numbers"),
-        (Free("body.mass[cart]", map="lgo"), "unknown map 'lgo'; choose one of linear, log, interval"),
         (Free("body.mass[cart]", map="interval"), "map 'interval' needs two finite bounds"),
         (Free("body.mass[cart]", map="interval", bounds=(2.0, 3.0)), "at one of its bounds 2 and 3"),
         (Free("sensor.bias[x]", map="log", initial=-1.0), "has the initial value -1, which has no logarithm"),
         (Free("body.com[cart].x", map="log", initial=0.0), "has no logarithm"),
-        (Free("body.mass[cart]", initial=np.nan), "initial must be a finite number or 'current', not nan"),
-        (Free("body.mass[cart]", prior=(1.0, 0.0)), "positive standard deviation"),
         (Free("body.mass[cart]", prior=(-1.0, 1.0), map="log"), "prior mean -1 is outside the range of the map"),
-        (Free("body.mass[cart]", scale=0.0), "scale must be a positive number"),
-        (Free("body.mass[cart]", l1=-1.0), "l1 must be a nonnegative number"),
-        (Free("body.mass[*]", tied=(1.0, 2.0)), "one nonzero factor for each name"),
         (Free("inertial[cart]", initial=1.0), "always have the model's values as initial values"),
         (Free("inertial[*]", tied=True), "cannot be tied"),
         (Free("inertial[cart]", map="log"), "have their own parametrization"),
         (Free(("inertial[cart].mass", "dt")), "parameters with different default maps"),
         (Free("geometry.restitution[*]"), "no shape"),
-        (Free(""), "must be one or more addresses"),
     ],
     ids=lambda x: x if isinstance(x, str) else x.label or "empty",
 )
 def test_invalid_options_are_refused_with_a_reason(arm, free, message):
     assert message in error_message(arm, free)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"bounds": (5.0, 3.0)}, "has the lower bound 5, which is not below the upper bound 3"),
+        ({"bounds": (3.0,)}, "bounds of Free('body.mass[cart]') has 1 entry"),
+        ({"bounds": (np.nan, 1.0)}, "must not be nan"),
+        ({"map": "lgo"}, "did you mean 'log'? valid values are linear, log, interval"),
+        ({"initial": np.nan}, "must be finite or 'current', not nan"),
+        ({"prior": (1.0, 0.0)}, "prior[1] of Free('body.mass[cart]') must be greater than 0, not 0.0"),
+        ({"scale": 0.0}, "scale of Free('body.mass[cart]') must be greater than 0, not 0.0"),
+        ({"l1": -1.0}, "l1 of Free('body.mass[cart]') must be at least 0, not -1.0"),
+        ({"tied": (1.0, 2.0)}, "one nonzero factor for each name"),
+        ({"tied": (0.0,)}, "one nonzero factor for each name"),
+        ({"name": ""}, "name of Free must be nonempty text"),
+        ({"name": " "}, "must be one or more addresses"),
+        ({"name": ()}, "must be text in quotes or a nonempty list, not []"),
+        ({"per": "runs"}, "did you mean 'run'?"),
+        ({"group": 1}, "group of Free('body.mass[cart]') must be text in quotes, not 1"),
+    ],
+)
+def test_invalid_arguments_are_refused_at_once(options, message):
+    with pytest.raises(SpecificationError) as error:
+        Free(**{"name": "body.mass[cart]"} | options)
+    assert message in str(error.value)
 
 
 def test_a_value_that_is_not_finite_needs_an_initial_value():
@@ -278,7 +295,7 @@ def test_components_of_a_rotation_and_of_an_inertia_may_be_free_separately(arm):
 
 def test_all_problems_are_reported_together(arm):
     message = error_message(
-        arm, Free("body.mas"), Free("dt", map="x"), Free("gravity.z", bounds=(0.0, 1.0)), Free("dt"), Free("dt")
+        arm, Free("body.mas"), Free("dt", map="interval"), Free("gravity.z", bounds=(0.0, 1.0)), Free("dt"), Free("dt")
     )
     assert len(message.splitlines()) == 4
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from hybridsim.core.errors import HybridsimError
-from hybridsim.identify.problem import Stage
 from hybridsim.identify.solvers.adam import Adam
 from hybridsim.identify.solvers.lbfgs import LBFGS
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
+from hybridsim.identify.stage import Stage
 from hybridsim.project import fit_run
 from hybridsim.project.fit_run import run_fit
 from hybridsim.project.run_folder import checkpoint_store
@@ -22,6 +22,7 @@ from hybridsim.project.run_folder.folder import RunFolder
 from hybridsim.project.run_folder.history import History
 from hybridsim.project.run_folder.manifest import manifest, version_changes
 from support.fit_tasks import arm_task, solver_without_tolerances
+from support.folder_errors import folder_error
 
 SOLVERS = {"lm": solver_without_tolerances(8), "lbfgs": LBFGS(max_steps=8), "adam": Adam(max_steps=8, batch_size=2)}
 
@@ -48,7 +49,7 @@ def steps_of(run_folder: RunFolder) -> list[dict]:
 @pytest.fixture
 def fit_only(monkeypatch):
     """Skip scores and figures at the end of a fit, which take longer than the fit itself."""
-    monkeypatch.setattr(fit_run, "_write_report", lambda *_: {})
+    monkeypatch.setattr(fit_run, "write_report", lambda *_: {})
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -58,17 +59,17 @@ def test_a_run_stopped_repeatedly_is_bitwise_identical_to_an_uninterrupted_run(s
     uninterrupted = run_fit(task, uninterrupted_folder)
     for steps in (3, 8):
         outcome = run_fit(task, interrupted_folder, mode="resume", stop=StopAfter(steps))
-        assert outcome.fit.stopped and outcome.result is None
+        assert outcome.solution.stopped and outcome.result is None
     assert outcome.last_step == (1, 3)
     messages = []
     resumed = run_fit(task, interrupted_folder, mode="resume", log=messages.append)
     assert messages == ["Resuming in stage 2 after step 3."]
-    assert resumed.fit.theta.tobytes() == uninterrupted.fit.theta.tobytes()
+    assert resumed.solution.theta.tobytes() == uninterrupted.solution.theta.tobytes()
     assert steps_of(interrupted_folder) == steps_of(uninterrupted_folder)
 
 
 def test_the_record_of_a_stopped_run_equals_that_of_an_uninterrupted_run(tmp_path, monkeypatch):
-    monkeypatch.setattr(fit_run, "fit_figures", lambda *_: {})
+    monkeypatch.setattr(fit_run, "figure_makers", lambda *_: {})
     task = arm_task(tmp_path, held_out=0)
     uninterrupted_folder, interrupted_folder = RunFolder(tmp_path / "whole"), RunFolder(tmp_path / "parts")
     run_fit(task, uninterrupted_folder)
@@ -94,7 +95,7 @@ KILLS = {
 
 @pytest.mark.parametrize("position", KILLS.values(), ids=KILLS)
 def test_a_run_killed_between_stages_reports_the_termination_of_all_stages(position, tmp_path, monkeypatch):
-    monkeypatch.setattr(fit_run, "fit_figures", lambda *_: {})
+    monkeypatch.setattr(fit_run, "figure_makers", lambda *_: {})
     monkeypatch.setattr(checkpoint_store, "MAX_TIME_SHARE", 1e9)  # every step is written
     # the second stage terminates immediately: it repeats the first one with a loose gradient tolerance
     loose_solver = LevenbergMarquardt(gradient_tolerance=1e-3)
@@ -129,7 +130,7 @@ def test_a_run_killed_before_its_report_was_written_is_not_fitted_again(tmp_path
         task, run_folder, mode="resume", callback=lambda progress, held_out_rms: progress_calls.append(progress)
     )
     assert not progress_calls and again.result is not None
-    assert again.fit.theta.tobytes() == first.fit.theta.tobytes()
+    assert again.solution.theta.tobytes() == first.solution.theta.tobytes()
 
 
 def test_after_damage_the_run_resumes_from_the_previous_checkpoint(tmp_path, monkeypatch, fit_only):
@@ -143,14 +144,14 @@ def test_after_damage_the_run_resumes_from_the_previous_checkpoint(tmp_path, mon
     resumed = run_fit(task, run_folder, mode="resume", log=messages.append)
     assert "is damaged" in messages[0] and messages[1] == "Resuming in stage 1 after step 5."
     uninterrupted = run_fit(task, RunFolder(tmp_path / "whole"))
-    assert resumed.fit.theta.tobytes() == uninterrupted.fit.theta.tobytes()
+    assert resumed.solution.theta.tobytes() == uninterrupted.solution.theta.tobytes()
     assert steps_of(run_folder) == steps_of(RunFolder(tmp_path / "whole"))
 
 
 def test_a_run_whose_project_model_or_data_changed_is_not_continued(tmp_path, fit_only):
     task, run_folder = arm_task(tmp_path, held_out=0), RunFolder(tmp_path / "run")
     run_fit(task, run_folder, stop=StopAfter(1))
-    with pytest.raises(HybridsimError, match=r"the project .*arm\.toml.*--fresh"):
+    with folder_error(r"the project .*arm\.toml.*--fresh"):
         run_fit(replace(task, project_text="# other"), run_folder, mode="resume")
     model = tmp_path / "arm.urdf"
     text = model.read_text()
@@ -208,7 +209,7 @@ from project.test_resume import stages
 
 work, disk = map(Path, sys.argv[1:])
 checkpoint_store.MAX_TIME_SHARE = 1e9
-fit_run._write_report = lambda *_: {}
+fit_run.write_report = lambda *_: {}
 run_folder = RunFolder(disk / "run")
 
 
@@ -253,4 +254,4 @@ def test_a_full_disk_ends_a_fit_with_advice_and_the_fit_resumes_with_free_space(
     error, theta = done.stdout.splitlines()
     assert "No space left on device" in error and "--resume" in error and str(disk / "run") in error
     uninterrupted = run_fit(arm_task(work, stages=stages("lm"), held_out=0), RunFolder(tmp_path / "whole"))
-    assert np.frombuffer(bytes.fromhex(theta)).tobytes() == uninterrupted.fit.theta.tobytes()
+    assert np.frombuffer(bytes.fromhex(theta)).tobytes() == uninterrupted.solution.theta.tobytes()

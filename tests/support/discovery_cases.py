@@ -6,9 +6,10 @@ from typing import NamedTuple
 import equinox as eqx
 import numpy as np
 
-from hybridsim.data.recording import Recording
-from hybridsim.identify.problem import FitProblem, Stage
+from hybridsim.data.run import Run
+from hybridsim.identify.problem import FitProblem
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
+from hybridsim.identify.stage import Stage
 from hybridsim.identify.windows import ChannelRoles, InputSignal
 from hybridsim.model.model import Model
 from hybridsim.networks.drag import RodDrag
@@ -71,7 +72,7 @@ def discovery_problem(
         measured = trajectory.q + noise * rng.standard_normal(trajectory.q.shape)
         channels = {f"q {name}": measured[:, i] for i, name in enumerate(names)}
         command_channels = {f"u {name}": np.append(u[:, i], u[-1, i]) for i, name in enumerate(actuators)}
-        runs.append(Recording.from_arrays(f"run{k}", np.asarray(trajectory.t), channels | command_channels))
+        runs.append(Run.from_arrays(f"run{k}", np.asarray(trajectory.t), channels | command_channels))
     sim = Simulator(model, dt=DT, blueprint=Blueprint(*grafts))
     setup = Setup(sim, Sensors.from_addresses(sim, {f"q {name}": f"joint.q[{name}]" for name in names}))
     channel_roles = ChannelRoles(

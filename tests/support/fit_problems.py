@@ -6,11 +6,12 @@ import equinox as eqx
 import numpy as np
 
 from hybridsim import Simulator, simulate
-from hybridsim.data.recording import Recording
-from hybridsim.identify.fit import Checkpoint
+from hybridsim.data.run import Run
 from hybridsim.identify.objective import Objective, Point
-from hybridsim.identify.problem import FitProblem, Stage
+from hybridsim.identify.problem import FitProblem
+from hybridsim.identify.solve import Checkpoint
 from hybridsim.identify.solvers.solver import Solver, SolverState
+from hybridsim.identify.stage import Stage
 from hybridsim.identify.windows import ChannelRoles, InputSignal
 from hybridsim.model.model import Model
 from hybridsim.params.free import Free
@@ -49,8 +50,8 @@ def simulate_recording(
     noise: float = 0.0,
     seed: int = 0,
     name: str = "run",
-) -> Recording:
-    """Recording of a simulated motion by sensors of coordinates and velocities, with its commands (one per step).
+) -> Run:
+    """Run of a simulated motion by sensors of coordinates and velocities, with its commands (one per step).
 
     All velocities without noise are recorded in addition to the channels, for `objective_at_true_states`.
 
@@ -84,19 +85,19 @@ def simulate_recording(
     speeds = {f"speed {name}": trajectory.qd[:, k] for k, name in enumerate(topology.dof_names)}
     input_columns = {name: np.append(values[:steps], values[steps - 1]) for name, values in (commands | user).items()}
     assert not columns.keys() & input_columns.keys(), "a channel has the name of an input"
-    return Recording.from_arrays(name, np.asarray(trajectory.t), columns | input_columns | speeds)
+    return Run.from_arrays(name, np.asarray(trajectory.t), columns | input_columns | speeds)
 
 
 def build_fit_problem(
     sim: Simulator,
     channels: Mapping[str, str],
     free_parameters: Sequence[Free],
-    train: Sequence[Recording],
+    train: Sequence[Run],
     *,
     noise: float = NOISE,
     commands: Sequence[str] = (),
     user: Sequence[str] = (),
-    held_out: Sequence[Recording] = (),
+    held_out: Sequence[Run] = (),
     **sensors,
 ) -> FitProblem:
     """Fit problem whose input channels have the names of their actuators and user inputs."""

@@ -1,18 +1,19 @@
 """A small fit that runs within seconds: a swinging arm of one link, recorded with noise."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from hybridsim.data.recording import Recording
-from hybridsim.identify.problem import FitProblem, Stage
+from hybridsim.data.channel import Channel
+from hybridsim.data.run import Run
+from hybridsim.identify.experiment import Experiment
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
-from hybridsim.identify.windows import ChannelRoles
+from hybridsim.identify.stage import Stage
+from hybridsim.identify.task import Task, make_task
 from hybridsim.io.load import load_model
 from hybridsim.params.free import Free
 from hybridsim.params.setup import Setup
-from hybridsim.params.space import ParameterSpace
-from hybridsim.project.build.task import Task
 from hybridsim.sim.sensors import Sensors
 from hybridsim.sim.simulator import Simulator
 from support.arm_files import one_link_urdf
@@ -81,27 +82,17 @@ def arm_task(
 ) -> Task:
     """The same project, built in Python."""
     file = write_arm_project(folder)
-    setup, runs = arm_setup(folder), []
+    channel = Channel("angle", "joint.q[shoulder]", name="angle", noise=NOISE)
+    experiment, runs = Experiment(load_model(folder / "arm.urdf"), dt=DT, channels=[channel]), []
     for k in range(4):
         t, angle = swing(0.5 + 0.2 * k, seed=k)
-        runs.append(Recording.from_arrays(f"swing_{k}", t, {"angle": angle}))
-    space = ParameterSpace(
-        setup, [Free("joint.damping[*]", bounds=(0.0, max_damping)), Free("body.mass[upper]", bounds=(0.5, 5.0))]
-    )
-    channel_roles = ChannelRoles({"angle": NOISE}, {}, {})
-    fit_problem = FitProblem(setup, space, channel_roles, tuple(runs[: 4 - held_out]), tuple(runs[4 - held_out :]))
+        runs.append(Run.from_arrays(f"swing_{k}", t, {"angle": angle}))
+    free = [Free("joint.damping[*]", bounds=(0.0, max_damping)), Free("body.mass[upper]", bounds=(0.5, 5.0))]
     stages = stages or (Stage(window=0.25), Stage(window=0.75))
-    return Task(
-        "arm",
-        fit_problem,
-        stages,
-        file,
-        ARM_PROJECT,
-        "arm.urdf",
-        folder / "arm.urdf",
-        {"base": "fixed"},
-        {"angle": "rad"},
-    )
+    split, problems = (runs[: 4 - held_out], runs[4 - held_out :]), []
+    task = make_task(experiment, experiment.assembly, free, split, stages, problems, name="arm")
+    assert task is not None and not problems, problems
+    return replace(task, project_text=ARM_PROJECT, project_file=file)
 
 
 def arm_setup(folder: Path) -> Setup:

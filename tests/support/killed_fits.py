@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from hybridsim.core.errors import HybridsimError
-from hybridsim.identify.problem import Stage
+from hybridsim.identify.stage import Stage
 from hybridsim.project import fit_run
 from hybridsim.project.fit_run import run_fit
 from hybridsim.project.run_folder import checkpoint_store
@@ -36,7 +36,7 @@ def fit_in_fork(folder: Path, run_folder: RunFolder, out: Path | None = None) ->
         )
         outcome = run_fit(arm_task(folder, stages=stages, held_out=0), run_folder, mode="resume")
         if out is not None:
-            out.write_bytes(outcome.fit.theta.tobytes())
+            out.write_bytes(outcome.solution.theta.tobytes())
         os._exit(0)
     except HybridsimError as error:
         print(error, flush=True)
@@ -82,7 +82,7 @@ def history_length(run_folder: RunFolder) -> int:
 
 def main(folder: Path, kills: int, seed: int) -> None:
     """Kill fits at random times, and compare the final result with that of an uninterrupted fit."""
-    fit_run._write_report = lambda *_: {}
+    fit_run.write_report = lambda *_: {}
     checkpoint_store.MAX_TIME_SHARE = 1e9  # checkpoint at every step, so that many kills interrupt writing
     reference, killed = RunFolder(folder / "reference"), RunFolder(folder / "killed")
     if wait_for_exit(fit_in_fork(folder, reference, folder / "reference.theta")):

@@ -27,17 +27,16 @@ def audit(
         json: print JSON instead of text.
     """
     from hybridsim.project.build.build import build
-    from hybridsim.project.build.task import task_of
     from hybridsim.project.report.energy_audit import energy_audit
-    from hybridsim.project.report.prediction import fitted_theta
     from hybridsim.project.run_folder.folder import RunFolder
     from hybridsim.project.schema.load import load_project
 
     run_folder = RunFolder(run)
     run_folder.result()  # fail early if there is none
     with print_warnings():
-        task = task_of(build(load_project(project or Path(run_folder.manifest()["project"]["file"]))))
-        energies = energy_audit(task, fitted_theta(task, run_folder))
+        task = build(load_project(project or run_folder.origin())).task
+        run_folder.require_unchanged_inputs(task)
+        energies = energy_audit(task, run_folder.theta())
     if json:
         print_json(energies)
         return 0

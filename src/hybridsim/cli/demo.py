@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hybridsim.cli.interrupt import StopRequest
-from hybridsim.cli.output import SIGMA, print_json, print_table, say
+from hybridsim.cli.output import print_json, print_table, say
 from hybridsim.core.errors import HybridsimError
+from hybridsim.core.messages import SIGMA
 
 if TYPE_CHECKING:
     from hybridsim.project.fit_run import Outcome
@@ -86,14 +87,13 @@ def _copy_files(out: Path) -> Path:
 
 
 def _fit(project: Path, stop: StopRequest, *, quiet: bool) -> "Outcome":
-    from hybridsim.cli.fit_progress import FitProgress
     from hybridsim.project.build.build import build
-    from hybridsim.project.build.task import task_of
+    from hybridsim.project.fit_progress import FitProgress
     from hybridsim.project.fit_run import run_fit
     from hybridsim.project.run_folder.folder import RunFolder
     from hybridsim.project.schema.load import load_project
 
-    task = task_of(build(load_project(project)))
+    task = build(load_project(project)).task
     with FitProgress(quiet=quiet) as progress:
         command = ["hybridsim", "fit", str(project)]
         callbacks = {"callback": progress.show, "stop": lambda: stop.requested, "log": progress.log}

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import tyro
 
-from hybridsim.cli.output import SIGMA, print_json, print_problems, print_table, print_warnings, say
+from hybridsim.cli.output import print_json, print_problems, print_table, print_warnings, say
 from hybridsim.core.errors import HybridsimError
-from hybridsim.core.messages import pluralize
+from hybridsim.core.messages import SIGMA, pluralize
 
 
 def discover(
@@ -43,7 +43,6 @@ def discover(
     from hybridsim.identify.discover import discover as search_inputs
     from hybridsim.networks.prune import pruning_units
     from hybridsim.project.build.build import build
-    from hybridsim.project.build.task import task_of
     from hybridsim.project.run_folder.discovery import DiscoveryFolder
     from hybridsim.project.schema.load import load_project
 
@@ -55,7 +54,7 @@ def discover(
     with print_warnings():
         built = build(loaded)
     print_problems(built.warnings, stderr=True)
-    task = task_of(built)
+    task = built.task
     problem = task.problem
     candidates = pruning_units(problem.setup.sim.bound_blueprint(), problem.space.names)
     folder = out or loaded.out.with_name(f"{loaded.out.name}-discovery")

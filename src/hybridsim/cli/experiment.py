@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from hybridsim.cli.fit_progress import FitProgress
 from hybridsim.cli.interrupt import StopRequest
 from hybridsim.cli.output import print_json, print_table, say
+from hybridsim.project.fit_progress import FitProgress
 
 if TYPE_CHECKING:
-    from hybridsim.experiments.experiment import Experiment
+    from hybridsim.experiments.study import Study
 
 NAMES = Literal["lab_pendulum", "driven_pendulum", "ibm_pendulum"]
 GOAL_MISSED = 4
@@ -48,7 +48,7 @@ def experiment(
     """
     from importlib import import_module
 
-    from hybridsim.experiments.experiment import (
+    from hybridsim.experiments.study import (
         SCORE_TOLERANCE,
         check_stored_scores,
         goal_results,
@@ -56,7 +56,7 @@ def experiment(
         settings_hash,
     )
 
-    definition: Experiment = import_module(f"hybridsim.experiments.{name}").EXPERIMENT
+    definition: Study = import_module(f"hybridsim.experiments.{name}").STUDY
     if check:
         rows = check_stored_scores(definition)
         if json:

@@ -8,16 +8,13 @@ import tyro
 
 from hybridsim.cli.fit_check import print_fit_check
 from hybridsim.cli.interrupt import StopRequest
-from hybridsim.cli.output import SIGMA, print_json, print_problems, print_table, print_warnings, say
+from hybridsim.cli.output import print_json, print_parts, print_problems, print_warnings, say
 from hybridsim.core.errors import DivergedError, HybridsimError
-from hybridsim.core.messages import pluralize
 
 if TYPE_CHECKING:
     from hybridsim.project.run_folder.folder import RunFolder
 
 DIVERGED, NOT_CONVERGED = 3, 4
-MAX_ROWS = 40
-"""Maximum number of printed parameters; result.json contains all of them."""
 
 
 def fit(
@@ -55,9 +52,8 @@ def fit(
     """
     if resume and fresh:
         raise HybridsimError("--resume continues a fit and --fresh deletes it; give only one of them")
-    from hybridsim.cli.fit_progress import FitProgress
     from hybridsim.project.build.build import build
-    from hybridsim.project.build.task import task_of
+    from hybridsim.project.fit_progress import FitProgress
     from hybridsim.project.fit_run import run_fit
     from hybridsim.project.report.result import CONVERGED
     from hybridsim.project.run_folder.folder import RunFolder
@@ -71,7 +67,7 @@ def fit(
     with print_warnings():
         built = build(loaded)
     print_problems(built.warnings, stderr=True)
-    task = task_of(built)
+    task = built.task
     if check:
         return print_fit_check(task, json)
     outcome, problem = None, ""
@@ -114,41 +110,9 @@ def _print_without_result(fields: dict[str, Any], text: str, json: bool) -> None
 
 def _print(result: dict[str, Any], run_folder: "RunFolder") -> None:
     """Print a summary of the result."""
-    good = result["status"] == "converged"
-    say(f"{result['name']}: {result['message']}", style="green" if good else "yellow")
-    rows = result["parameters"]
-    cells = [
-        (row["name"], f"{row['before']:.6g}", f"{row['after']:.6g}", row["unit"], _bound(row))
-        for row in rows[:MAX_ROWS]
-    ]
-    if cells:
-        print_table(("parameter", "before", "after", "unit", ""), cells, right=("before", "after"))
-    if len(rows) > MAX_ROWS:
-        say(f"and {len(rows) - MAX_ROWS} more in {run_folder.result_file}")
-    if result["run_values"]:
-        names = list(next(iter(result["run_values"].values())))
-        cells = [(run, *(f"{x:.6g}" for x in values.values())) for run, values in result["run_values"].items()]
-        print_table(("run", *names), cells[:MAX_ROWS], right=names)
-    for network in result["networks"]:
-        say(f"network on {', '.join(network['outputs'])}: {pluralize(network['free_weights'], 'weight')} fitted")
-    print_table(("RMS residual [σ]", "before", "after"), _residual_cells(result), right=("before", "after"))
-    say(SIGMA)
-    for remark in result["remarks"]:
-        say(f"remark: {remark}", style="yellow")
+    from hybridsim.project.report.result_text import result_text
+
+    print_parts(result_text(result))
     if result["model"] and result["model"]["file"]:
         say(f"identified model: {run_folder.path / result['model']['file']}")
     say(f"summary: {run_folder.summary_file}")
-
-
-def _bound(row: dict[str, Any]) -> str:
-    return f"at its {row['at_bound']} bound" if row["at_bound"] else ""
-
-
-def _residual_cells(result: dict[str, Any]) -> list[tuple[str, str, str]]:
-    from hybridsim.project.report.result import score_label
-
-    cells = []
-    for row in result["scores"]:
-        before, after = (row["normalized"][when]["rms"] for when in ("before", "after"))
-        cells.append((score_label(row), *("diverged" if x is None else f"{x:.4g}" for x in (before, after))))
-    return cells

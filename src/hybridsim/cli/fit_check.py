@@ -9,8 +9,8 @@ from hybridsim.networks.weight_name import is_graft_parameter
 
 if TYPE_CHECKING:
     from hybridsim.identify.identifiability import Identifiability
-    from hybridsim.identify.problem import Stage
-    from hybridsim.project.build.task import Task
+    from hybridsim.identify.stage import Stage
+    from hybridsim.identify.task import Task
 
 
 def print_fit_check(task: "Task", json: bool) -> int:
@@ -18,6 +18,7 @@ def print_fit_check(task: "Task", json: bool) -> int:
     from hybridsim.identify.identifiability import identifiability
 
     problem = task.problem
+    model_name = task.experiment.model.name if task.model_file is None else task.model_file.name
     objective, _ = problem.objective(task.stages[-1])
     result = _drop_networks(identifiability(objective, objective.point(problem.space.initial)))
     weights = sum(map(is_graft_parameter, problem.space.names))
@@ -29,7 +30,7 @@ def print_fit_check(task: "Task", json: bool) -> int:
     if json:
         summary = {
             "name": task.name,
-            "model": task.model_name,
+            "model": model_name,
             "training": training,
             "held_out": held_out,
             "channels": channels,
@@ -43,7 +44,7 @@ def print_fit_check(task: "Task", json: bool) -> int:
         }
         print_json(summary)
         return 0
-    say(f"{task.name} can be fitted: {pluralize(problem.space.size, 'free parameter')} of {task.model_name}")
+    say(f"{task.name} can be fitted: {pluralize(problem.space.size, 'free parameter')} of {model_name}")
     say(f"  parameters  {_names(physical_names)}")
     if weights:
         say(f"  networks    {pluralize(weights, 'weight')}")

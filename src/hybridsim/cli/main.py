@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from importlib import import_module
 
-from hybridsim.core.errors import HybridsimError, ProblemsError
+from hybridsim.core.errors import FolderError, HybridsimError, ProblemsError
 
 COMMANDS = (
     *("demo", "check", "taps", "simulate", "init", "fit", "predict", "audit", "discover", "blueprint", "experiment"),
@@ -74,10 +74,11 @@ def _report_error(error: HybridsimError, as_json: bool) -> int:
     from hybridsim.cli.output import print_json, print_problems, say
 
     problems = error.problems if isinstance(error, ProblemsError) else ()
+    text = error.for_command_line() if isinstance(error, FolderError) else str(error)
     if as_json:
-        print_json({"error": str(error), "problems": [asdict(problem) for problem in problems]})
+        print_json({"error": text, "problems": [asdict(problem) for problem in problems]})
     elif problems:
         print_problems(problems, stderr=True)
     else:
-        say(f"hybridsim: {error}", stderr=True)
+        say(f"hybridsim: {text}", stderr=True)
     return 1

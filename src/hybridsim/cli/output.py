@@ -4,35 +4,18 @@ Names from users' files are printed verbatim and never interpreted as markup.
 """
 
 import json
-import sys
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal, NoReturn
+from typing import Any
 
-from rich.console import Console
+from rich.console import RenderableType
 from rich.table import Table
-from rich.text import Text
 
+from hybridsim.core.console import PlainConsole, text_table
 from hybridsim.core.errors import ModelWarning, Problem, Severity
 from hybridsim.core.messages import pluralize
-
-SIGMA = "σ: standard deviation of the noise"
-"""Explanation of the unit of residuals."""
-UNLIMITED_WIDTH = 10_000
-"""Width of output that does not go to a terminal [characters], so that rows of tables are not wrapped."""
-
-
-class PlainConsole(Console):
-    """A console without markup that raises BrokenPipeError when its consumer has exited."""
-
-    def __init__(self, *, stderr: bool = False):
-        is_terminal = (sys.stderr if stderr else sys.stdout).isatty()
-        super().__init__(stderr=stderr, highlight=False, markup=False, width=None if is_terminal else UNLIMITED_WIDTH)
-
-    def on_broken_pipe(self) -> NoReturn:
-        raise BrokenPipeError
 
 
 def say(text: str, *, style: str = "", stderr: bool = False) -> None:
@@ -48,13 +31,14 @@ def print_table(titles: Sequence[str], rows: Iterable[Sequence[str]], *, right: 
         rows: cells, row by row.
         right: titles of right-aligned columns.
     """
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for title in titles:
-        justify: Literal["left", "right"] = "right" if title in right else "left"
-        table.add_column(title, justify=justify, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    PlainConsole().print(table)
+    PlainConsole().print(text_table(titles, rows, right=right))
+
+
+def print_parts(parts: Iterable[RenderableType]) -> None:
+    """Print tables and texts; only tables are wrapped."""
+    console = PlainConsole()
+    for part in parts:
+        console.print(part, soft_wrap=not isinstance(part, Table))
 
 
 _STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}

@@ -6,9 +6,8 @@ from typing import Annotated
 
 import tyro
 
-from hybridsim.cli.output import SIGMA, print_json, print_problems, print_table, print_warnings, say
+from hybridsim.cli.output import print_json, print_parts, print_problems, print_warnings, say
 from hybridsim.core.errors import HybridsimError
-from hybridsim.core.messages import pluralize
 
 
 def predict(
@@ -37,12 +36,10 @@ def predict(
         project: project file, if it has moved since the fit.
         json: print the scores as JSON instead of text.
     """
-    from hybridsim.project.build.build import build
-    from hybridsim.project.build.data import recordings_of
-    from hybridsim.project.build.task import task_of
-    from hybridsim.project.report.prediction import fitted_theta, write_prediction
+    from hybridsim.project.build.build import build, project_runs
     from hybridsim.project.report.prediction import predict as predict_runs
-    from hybridsim.project.report.result import score_label, unconverged_windows
+    from hybridsim.project.report.prediction import write_prediction
+    from hybridsim.project.report.result import unconverged_windows
     from hybridsim.project.run_folder.folder import RunFolder
     from hybridsim.project.schema.load import load_project
 
@@ -51,31 +48,19 @@ def predict(
     run_folder = RunFolder(run)
     run_folder.result()  # fail early if there is none
     with print_warnings():
-        loaded = load_project(project or Path(run_folder.manifest()["project"]["file"]))
-        task = task_of(build(loaded))
-        theta = fitted_theta(task, run_folder)
-        runs = recordings_of(loaded, [(path,) for path in data])
+        loaded = load_project(project or run_folder.origin())
+        task = build(loaded).task
+        run_folder.require_unchanged_inputs(task)
+        runs = project_runs(loaded, task, data)
     print_problems([problem for recording in runs for problem in recording.problems], stderr=True)
     folder = out or run_folder.predictions
-    scores = write_prediction(task, predict_runs(task, theta, runs, horizon), folder)
+    prediction = predict_runs(task, run_folder.theta(), runs, horizon)
+    scores = write_prediction(task, prediction, folder)
     if json:
         print_json(scores | {"out": str(folder)})
         return 0
-    for row in scores["scores"]:
-        say(f"{score_label(row)}, {pluralize(row['windows'], 'window')}:")
-        cells = [
-            (name, _cell(values["before"]), _cell(values["after"]), task.units.get(name, ""))
-            for name, values in row["channels"].items()
-        ]
-        before, after = (_cell(row["normalized"][when]["rms"]) for when in ("before", "after"))
-        cells.append(("residual of all channels", before, after, "σ"))
-        print_table(("RMS error", "before the fit", "after", "unit"), cells, right=("before the fit", "after"))
-    say(SIGMA)
+    print_parts(prediction.text())
     for remark in unconverged_windows(scores["scores"]):
         say(f"remark: {remark}", style="yellow")
     say(f"written to {folder}")
     return 0
-
-
-def _cell(value: float | None) -> str:
-    return "–" if value is None else f"{value:.4g}"

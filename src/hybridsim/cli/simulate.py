@@ -194,7 +194,7 @@ def _run(
     import numpy as np
     from rich.progress import Progress
 
-    from hybridsim.cli.output import PlainConsole
+    from hybridsim.core.console import PlainConsole
     from hybridsim.sim.rollout import failure_message
     from hybridsim.sim.rollout import simulate as simulate_block
 

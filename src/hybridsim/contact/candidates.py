@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from hybridsim.contact.collision.dispatch import ROUTINES
+from hybridsim.core.errors import SettingError
 from hybridsim.core.warnings import warn_user
 from hybridsim.model.geometry import Geometry, GeomInfo, Shape
 from hybridsim.model.model import Model
@@ -131,7 +132,8 @@ def find_candidates(
                 pairs.append(pair)
     if unmatched:
         names = ", ".join(repr(p) for p in sorted(unmatched))
-        raise ValueError(f"no candidate pair of shapes of model {model.name!r} matches {names}")
+        setting = "only" if unmatched & {*only} else "exclude"
+        raise SettingError(f"no candidate pair of shapes of model {model.name!r} matches {names}", setting)
     if unsupported:
         kinds = ", ".join(f"{kind} ({count})" for kind, count in unsupported.items())
         message = f"some pairs of shapes in model {model.name!r} have no collision routine and pass through each other"

@@ -11,6 +11,15 @@ CONTACTS = ImportTable(
 )
 """Contact models; each can be created without arguments."""
 
+STABILIZATIONS = ImportTable(
+    {
+        "recovery_time": "hybridsim.contact.impulse.stabilization:RecoveryTime",
+        "erp": "hybridsim.contact.impulse.stabilization:ERP",
+        "baumgarte": "hybridsim.contact.impulse.stabilization:Baumgarte",
+    }
+)
+"""Constraint stabilizations of impulse contact."""
+
 FRICTION_LAWS = ImportTable(
     {
         "coulomb": "hybridsim.contact.compliant.friction_laws:Coulomb",

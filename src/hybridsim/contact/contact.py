@@ -9,6 +9,7 @@ from jaxtyping import Float
 
 from hybridsim.contact.candidates import Candidates
 from hybridsim.contact.contact_state import ContactState
+from hybridsim.core.derived_table import HIDDEN
 from hybridsim.core.types import AnyArray, Q, Qd, Qdd, Scalar
 from hybridsim.dynamics.equations_of_motion import EquationsOfMotion
 from hybridsim.model.model import Model
@@ -76,7 +77,7 @@ class AbstractContact(eqx.Module):
 class NoContact(AbstractContact):
     """No contact: bodies pass through each other."""
 
-    candidates: Candidates = eqx.field(static=True, default=NO_CANDIDATES)
+    candidates: Candidates = eqx.field(static=True, default=NO_CANDIDATES, metadata=HIDDEN)
 
     def bind(self, model: Model, dt: Scalar) -> "NoContact":
         del model, dt

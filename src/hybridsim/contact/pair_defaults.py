@@ -50,6 +50,6 @@ def with_pair_defaults(contact: AbstractContact, model: Model) -> AbstractContac
     if isinstance(recovery_time, Mapping):
         default = pair_mean(geometry.recovery_time, candidates)
         completed["stabilization"] = RecoveryTime(
-            pair_values("the recovery time", recovery_time, candidates, default=default)
+            pair_values("recovery_time", recovery_time, candidates, default=default)
         )
     return replace(contact, **completed)

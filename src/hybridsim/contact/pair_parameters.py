@@ -9,6 +9,7 @@ from jax.core import Tracer
 from jaxtyping import Float
 
 from hybridsim.contact.candidates import Candidates
+from hybridsim.core.errors import SettingError
 from hybridsim.core.messages import name_hint, name_list, pluralize
 from hybridsim.core.types import AnyArray, as_floats
 from hybridsim.model.geometry import Geometry, GeomInfo
@@ -23,10 +24,11 @@ the value of the model, if it has one.
 
 
 def pair_values(
-    label: str,
+    setting: str,
     specified: PairParameters,
     candidates: Candidates,
     *,
+    owner: str = "",
     max_value: float = np.finfo(float).max,
     must_be_positive: bool = False,
     default: Float[AnyArray, " npairs"] | None = None,
@@ -34,7 +36,8 @@ def pair_values(
     """Values of a pair parameter, one per pair.
 
     Args:
-        label: name of the parameter in messages.
+        setting: name of the parameter.
+        owner: component that it belongs to, in messages; by default the contact model.
         specified: values as specified by the user.
         candidates: candidate pairs.
         max_value: largest valid value.
@@ -45,20 +48,21 @@ def pair_values(
         ValueError: wrong number of values, a pattern that matches no pair, a pair without a value, or an invalid value.
     """
     names = [pair.name for pair in candidates.pairs]
+    label = f"{setting} of {owner}" if owner else setting
     if isinstance(specified, Mapping):
-        specified = _values_by_name(label, specified, candidates, default)
+        specified = _values_by_name(setting, label, specified, candidates, default)
     try:
         values = as_floats(specified)
     except (TypeError, ValueError):
-        raise ValueError(f"{label} must be numeric, not {specified!r}") from None
+        raise SettingError(f"{label} must be numeric, not {specified!r}", setting) from None
     if values.shape not in ((), (len(names),)):
         pairs = f"{'is' if len(names) == 1 else 'are'} {pluralize(len(names), 'pair')}"
-        raise ValueError(f"{label} has shape {values.shape}, but there {pairs}: {name_list(names)}")
+        raise SettingError(f"{label} has shape {values.shape}, but there {pairs}: {name_list(names)}", setting)
     if not isinstance(values, Tracer) and not ((values >= 0.0) & (values <= max_value)).all():
         bounds = f"between 0 and {max_value:g}" if max_value < np.finfo(float).max else "finite and nonnegative"
-        raise ValueError(f"{label} must be {bounds}, not {values.tolist()}")
+        raise SettingError(f"{label} must be {bounds}, not {values.tolist()}", setting)
     if must_be_positive and not isinstance(values, Tracer) and not values.all():
-        raise ValueError(f"{label} must be positive, not {values.tolist()}")
+        raise SettingError(f"{label} must be positive, not {values.tolist()}", setting)
     return jnp.broadcast_to(values, (len(names),)) if isinstance(values, Tracer) else values + np.zeros(len(names))
 
 
@@ -71,7 +75,11 @@ def specified_mask(specified: PairParameters, candidates: Candidates) -> tuple[b
 
 
 def _values_by_name(
-    label: str, specified: Mapping[str, AnyArray | float], candidates: Candidates, default: AnyArray | None
+    setting: str,
+    label: str,
+    specified: Mapping[str, AnyArray | float],
+    candidates: Candidates,
+    default: AnyArray | None,
 ) -> list[AnyArray | float]:
     """Values specified by name, one per pair."""
     names = [pair.name for pair in candidates.pairs]
@@ -79,13 +87,15 @@ def _values_by_name(
     for pattern, value in specified.items():
         matches = candidates.match(pattern)
         if not matches:
-            raise ValueError(f"no pair of shapes matches {pattern!r} of {label}; {name_hint(pattern, names)}")
+            raise SettingError(
+                f"no pair of shapes matches {pattern!r} of {label}; {name_hint(pattern, names)}", setting
+            )
         values |= dict.fromkeys(matches, value)
     missing = [name for k, name in enumerate(names) if k not in values]
     if missing and default is not None:
         values = dict(enumerate(default)) | values
     elif missing:
-        raise ValueError(f"{label} is not specified for {name_list(missing)}; add '*' for all other pairs")
+        raise SettingError(f"{label} is not specified for {name_list(missing)}; add '*' for all other pairs", setting)
     return [values[k] for k in range(len(names))]
 
 

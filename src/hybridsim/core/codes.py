@@ -11,7 +11,7 @@ _TOPICS = {
     "damping": "invalid",
     "data": (
         "ambiguous array channel constant duplicate_channel duplicate_column empty encoding estimated file format gap "
-        "group jump length missing_column nan noise object package ragged range run series split step text "
+        "group jump length missing_column missing_time nan noise object package ragged range run series split text "
         "time_duplicate time_order time_unit uneven unit unwrap window"
     ),
     "effort_limit": "invalid",
@@ -48,7 +48,7 @@ _TOPICS = {
     "tree": "empty loop order parent roots static two_parents",
     "units": "density inertia length mass mesh",
     "urdf": "ignored size xacro",
-    "write": "depth name nonfinite rotation",
+    "write": "depth joint name nonfinite rotation",
     "xml": "doctype empty encoding format size syntax",
 }
 

@@ -29,7 +29,7 @@ def write_atomically(path: str | Path, data: bytes) -> None:
         problem = Problem(
             f"cannot write {str(path)!r}: {reason}", "choose another path", str(path), code="file.unwritable"
         )
-        raise FileError([problem]) from None
+        raise FileError([problem], reason) from None
 
 
 def _replace(path: Path, data: bytes) -> None:

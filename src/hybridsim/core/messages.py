@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from difflib import SequenceMatcher
 
+SIGMA = "σ: standard deviation of the noise"
+"""Explanation of the unit of residuals."""
 MAX_NAMES = 8
 """Names listed in a message; further ones are only counted."""
 MAX_SUGGESTIONS = 3

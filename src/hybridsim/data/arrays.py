@@ -9,12 +9,16 @@ from typing import Any, Literal
 
 import numpy as np
 
+from hybridsim.core.advice import Advice, Setting
 from hybridsim.core.errors import DataError, Problem
 from hybridsim.core.messages import name_hint, pluralize
 from hybridsim.data.table import Table
 
 MAX_COLUMNS = 1000
 """An array with more columns is not a table of channels: it is an image, or has its samples along the columns."""
+
+SEVERAL_RUNS = Advice("load all runs of the file: {}", Setting("several_runs", True, "data"))
+"""Advice for files with several runs."""
 
 RunSelection = int | Literal["all"] | None
 """Index of one run, from 0; all runs; or None for a file with a single run."""
@@ -37,7 +41,7 @@ def array_tables(arrays: Mapping[str, Any], file: str, run: RunSelection = None,
     if run is None and not run_starts:
         return [_table(arrays, file)]
     if run is None:
-        fix = "choose one with run=0, or load them all with load_runs"
+        fix = SEVERAL_RUNS
         message = f"run_starts={run_starts!r} is specified, but no run is selected"
         raise DataError([_run_problem(message, fix, file)])
     if run_starts:
@@ -160,7 +164,7 @@ def _column_split_problem(name: str, array: Any, file: str) -> Problem | None:
         return _array_problem(name, f"{label} has {shape[1]} columns and {pluralize(shape[0], 'row')}", fix, file)
     if len(shape) == 3:
         message = f"{label} of shape {_shape_text(array)} looks like a stack of {pluralize(shape[0], 'run')}"
-        return _run_problem(message, "choose one with run=0, or load them all with load_runs", file, name)
+        return _run_problem(message, SEVERAL_RUNS, file, name)
     if len(shape) > 3:
         return _array_problem(name, f"{label} has {len(shape)} dimensions", "choose another column", file)
     return None

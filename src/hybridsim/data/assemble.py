@@ -1,73 +1,41 @@
-"""Assemble a recording from table columns: units, unwrapping, checks. All problems are collected before raising."""
+"""Assemble a run from table columns: units, unwrapping, checks. All problems are collected before raising."""
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from dataclasses import replace
 
 import numpy as np
 
 from hybridsim.core.errors import DataError, Problem, Severity
 from hybridsim.data import checks
-from hybridsim.data.channel import Channel, channel_problems
+from hybridsim.data.channel import Channel, ColumnSettings, channel_problems
 from hybridsim.data.derivative import derivative, filter_window_text
 from hybridsim.data.lookup import find_table, missing_time_problem
-from hybridsim.data.recording import Recording
+from hybridsim.data.recording_options import OnInvalid, RecordingOptions
+from hybridsim.data.run import Run
 from hybridsim.data.series import Series
 from hybridsim.data.table import Table
-from hybridsim.data.units import UNITS, find_unit
-
-OnInvalid = Literal["error", "drop"]
-"""Treatment of invalid samples: reject the recording, or drop them and add a note."""
+from hybridsim.data.units import UNITS
 
 
-@dataclass(frozen=True)
-class RecordingOptions:
-    """Options for assembling a recording."""
-
-    time: str | float = "time"
-    """Time column of channels that do not name one; or the constant sample interval of a file without time stamps."""
-    time_unit: str = "s"
-    on_nan: OnInvalid = "error"
-    """Treatment of samples whose value is missing or not finite."""
-    on_out_of_order: OnInvalid = "error"
-    """Treatment of samples that are not later than all samples before them."""
-
-    def __post_init__(self):
-        for name in ("on_nan", "on_out_of_order"):
-            if getattr(self, name) not in get_args(OnInvalid):
-                choices = ", ".join(get_args(OnInvalid))
-                raise ValueError(f"{name} must be one of {choices}, not {getattr(self, name)!r}")
-
-    def problems(self) -> list[Problem]:
-        """Problems with the time column or sample interval."""
-        unit = find_unit(self.time_unit, "time", "time")
-        problems = [unit] if isinstance(unit, Problem) else []
-        if not isinstance(self.time, str) and not 0.0 < self.time < math.inf:
-            message = f"the sample interval {self.time} is not a positive finite number"
-            problems.append(Problem(message, "give the time between samples", code="data.step", element="time"))
-        return problems
-
-
-def assemble_recording(
+def assemble_run(
     name: str,
-    channels: Sequence[Channel],
+    channels: Sequence[ColumnSettings],
     tables: Mapping[str, Sequence[Table]],
     options: RecordingOptions,
     *,
     read_problems: Sequence[Problem] = (),
-) -> Recording:
-    """Recording of the channels, with their columns taken from the tables.
+) -> Run:
+    """Run of the channels, with their columns taken from the tables.
 
     Args:
-        name: name of the recording.
+        name: name of the run.
         channels: channels to assemble.
         tables: tables that may hold the column of each channel, by channel name; a channel without tables is skipped.
         options: source of the time stamps, and treatment of invalid samples.
         read_problems: problems found while the tables were read.
 
     Raises:
-        DataError: the recording cannot be used; carries every error, including those in `read_problems`.
+        DataError: the data cannot be used; carries every error, including those in `read_problems`.
     """
     config_problems = [*channel_problems(channels), *options.problems()]
     unique_tables = list({id(table): table for candidates in tables.values() for table in candidates}.values())
@@ -77,44 +45,49 @@ def assemble_recording(
     if not options.problems():
         invalid = {problem.element for problem in config_problems}
         for channel in channels:
-            if channel.column and channel.name not in invalid and tables.get(channel.name):
-                assembly.add(channel, tables[channel.name])
+            if channel.has_column and channel.series_name not in invalid and tables.get(channel.series_name):
+                assembly.add(channel, tables[channel.series_name])
     file = unique_tables[0].file if unique_tables else ""
     problems += [*assembly.problems, *checks.duplicate_channel_problems(list(assembly.series.values()), file)]
     _raise_errors(problems)
     for channel in channels:
-        if channel.velocity_of:
+        if isinstance(channel, Channel) and channel.velocity_of:
             assembly.estimate_velocity(channel)
     problems += assembly.estimate_problems
     _raise_errors(problems)
-    series = {channel.name: assembly.series[channel.name] for channel in channels}
+    series = {channel.series_name: assembly.series[channel.series_name] for channel in channels}
     sources = dict.fromkeys((table.file, table.sha256) for table in unique_tables if table.file)
-    return Recording(name, series, tuple(sources), tuple(dict.fromkeys(problems)))
+    return Run(name, series, tuple(sources), tuple(dict.fromkeys(problems)))
 
 
-def recording_from_arrays(
-    name: str, t: np.ndarray, channels: Mapping[str, np.ndarray], on_nan: OnInvalid, on_out_of_order: OnInvalid
-) -> Recording:
-    """Recording of arrays in memory; see `Recording.from_arrays`."""
+def table_from_arrays(t: np.ndarray, columns: Mapping[str, np.ndarray]) -> tuple[Table, str]:
+    """Table of arrays in memory, and the name of its time column."""
     time = "t"
-    while time in channels:
+    while time in columns:
         time += "'"
-    columns, unreadable = {}, {}
-    for key, values in {time: t, **channels}.items():
+    readable, unreadable = {}, {}
+    for key, values in {time: t, **columns}.items():
         try:
             array = np.asarray(values, dtype=float)
         except (TypeError, ValueError) as error:
             unreadable[key] = Problem(f"{key!r} is not an array of numbers: {error}", code="data.array", element=key)
             continue
         if array.ndim == 1:
-            columns[key] = array
+            readable[key] = array
         else:
-            message = f"{key!r} has shape {array.shape}; a channel must be one-dimensional"
-            unreadable[key] = Problem(message, "pass one array per channel", code="data.array", element=key)
-    table = Table(columns, first_row=0, row_format="entry {}", unreadable=unreadable)
+            message = f"{key!r} has shape {array.shape}; a column must be one-dimensional"
+            unreadable[key] = Problem(message, "pass one array per column", code="data.array", element=key)
+    return Table(readable, first_row=0, row_format="entry {}", unreadable=unreadable), time
+
+
+def run_from_arrays(
+    name: str, t: np.ndarray, channels: Mapping[str, np.ndarray], on_nan: OnInvalid, on_out_of_order: OnInvalid
+) -> Run:
+    """Run of arrays in memory; see `Run.from_arrays`."""
+    table, time = table_from_arrays(t, channels)
     specs = [Channel(key, key) for key in channels]
-    options = RecordingOptions(time, "s", on_nan, on_out_of_order)
-    return assemble_recording(name, specs, {key: [table] for key in channels}, options)
+    options = RecordingOptions(time=time, on_nan=on_nan, on_out_of_order=on_out_of_order)
+    return assemble_run(name, specs, {key: [table] for key in channels}, options)
 
 
 def _raise_errors(problems: Sequence[Problem]) -> None:
@@ -124,7 +97,7 @@ def _raise_errors(problems: Sequence[Problem]) -> None:
 
 
 class _Assembly:
-    """Series of a recording and their problems, accumulated channel by channel."""
+    """Series of a run and their problems, accumulated channel by channel."""
 
     def __init__(self, options: RecordingOptions):
         self._options = options
@@ -134,7 +107,7 @@ class _Assembly:
         self.problems: list[Problem] = []
         self.estimate_problems: list[Problem] = []
 
-    def add(self, channel: Channel, tables: Sequence[Table]) -> None:
+    def add(self, channel: ColumnSettings, tables: Sequence[Table]) -> None:
         """Add a measured channel, or its problems if it cannot be used."""
         table = find_table(channel, tables)
         if isinstance(table, Problem):
@@ -144,48 +117,50 @@ class _Assembly:
         raw = table.columns[column]
         t = self._channel_times(channel, table, len(raw))
         finite = np.isfinite(raw)
-        self.problems += checks.missing_value_problems(finite, table, column, channel.name, dropped=self._drop_nan)
+        self.problems += checks.missing_value_problems(
+            finite, table, column, channel.series_name, dropped=self._drop_nan
+        )
         rows = np.flatnonzero(finite if t is None else finite & np.isfinite(t))
         if len(rows) < 2:
             if self._drop_nan or finite.all():  # otherwise the missing values are already an error
-                self.problems.append(checks.too_few_samples_problem(len(rows), table, column, channel.name))
+                self.problems.append(checks.too_few_samples_problem(len(rows), table, column, channel.series_name))
             return
         unit = UNITS[channel.unit]
         raw = raw[rows]
-        if channel.unwrap:
+        if channel.unwraps:
             raw = np.unwrap(raw, period=unit.period)
-        self.problems += checks.wrap_around_problems(raw, rows, unit, table, column, unwrapped=channel.unwrap)
+        self.problems += checks.wrap_around_problems(raw, rows, unit, table, column, unwrapped=channel.unwraps)
         values = channel.scale * (unit.factor * raw) + channel.offset
-        self.problems += checks.constant_channel_problems(values, table, column, channel.name)
+        self.problems += checks.constant_channel_problems(values, table, column, channel.series_name)
         if t is None:
             return
         if not finite[np.isfinite(t)].all():
             # samples dropped from this channel may leave a gap that the time column does not have
             self.problems += checks.gap_problems(t[rows], rows, table, column)
         t = t if len(rows) == len(t) else t[rows]
-        self.series[channel.name] = Series(channel.name, t, values)
+        self.series[channel.series_name] = Series(channel.series_name, t, values)
 
     def estimate_velocity(self, channel: Channel) -> None:
         """Add a channel that is the numerical derivative of another one."""
         source = self.series[channel.velocity_of]
         try:
-            self.series[channel.name] = replace(
-                derivative(source, filter_window=channel.filter_window), name=channel.name
+            self.series[channel.series_name] = replace(
+                derivative(source, filter_window=channel.filter_window), name=channel.series_name
             )
         except DataError as error:
             self.estimate_problems += error.problems
             return
         window = filter_window_text(channel.filter_window)
         message = (
-            f"channel {channel.name!r} is differentiated numerically from {source.name!r}, by local cubic polynomials "
-            f"over {window}"
+            f"channel {channel.series_name!r} is differentiated numerically from {source.name!r}, by local cubic "
+            f"polynomials over {window}"
         )
-        note = Problem(message, severity=Severity.NOTE, code="data.estimated", element=channel.name)
+        note = Problem(message, severity=Severity.NOTE, code="data.estimated", element=channel.series_name)
         self.estimate_problems.append(note)
 
-    def _channel_times(self, channel: Channel, table: Table, count: int) -> np.ndarray | None:
+    def _channel_times(self, channel: ColumnSettings, table: Table, count: int) -> np.ndarray | None:
         """Time stamps of a channel's samples [s], NaN where missing or dropped; None if they cannot be used."""
-        time = channel.time or self._options.time
+        time = channel.time or self._options.sample_interval or self._options.time
         if isinstance(time, str) and time in table.columns and len(table.columns[time]) != count:
             times = len(table.columns[time])
             self.problems.append(checks.length_mismatch_problem(count, times, table, channel.column, time))
@@ -221,6 +196,6 @@ class _Assembly:
 
 
 def _make_read_only(array: np.ndarray) -> np.ndarray:
-    # series copy writeable arrays only, so all series of a recording share this one
+    # series copy writeable arrays only, so all series of a run share this one
     array.setflags(write=False)
     return array

@@ -1,90 +1,217 @@
-"""Channels: measured quantities and the columns of a file that hold them."""
+"""Channels and commands: columns of recordings, their conversion to SI units, and what they are in the simulation."""
 
-import math
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, replace
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
 
 from hybridsim.core.errors import Problem
 from hybridsim.core.messages import name_hint
+from hybridsim.core.specification import NonemptyText, Nonnegative, Positive, setting_error, specification
 from hybridsim.data.units import UNITS, find_unit
 
 DEFAULT_FILTER_WINDOW = 9
 """Default window of the differentiation filter of a velocity estimate [samples]."""
+ESTIMATE = "estimate"
 
 
-@dataclass(frozen=True)
-class Channel:
-    """One measured quantity: its column in a file, and its conversion to SI units.
+@specification
+class ColumnSettings:
+    """A column of a recording and its conversion to SI units: the value is `scale · (column in SI units) + offset`."""
 
-    The value is `scale · (column in SI units) + offset`.
+    column: str = ""
+    """Column of the files."""
+    _: KW_ONLY
+    unit: str = ""
+    """Unit of the column; empty if it is in SI units."""
+    scale: float = 1.0
+    """The value is `scale · (column in SI units) + offset`."""
+    offset: float = 0.0
+    """Offset in SI units, added after scaling."""
+    time: str = ""
+    """Time column, if it differs from that of the recording."""
+    group: str = ""
+    """Group of an HDF5 file or topic of an MCAP file, if it differs from that of the recording."""
+    file: str = ""
+    """Name of the file, for runs of several files; empty if only one of them has the column."""
+
+    @model_validator(mode="after")
+    def _check_scale(self):
+        if self.scale == 0.0:
+            raise setting_error("scale", "must not be zero", "choose another value", "project.value")
+        return self
+
+    @property
+    def series_name(self) -> str:
+        """Name of the series in a run."""
+        return self.column
+
+    @property
+    def has_column(self) -> bool:
+        """Whether the series is read from a column, not computed from another series."""
+        return True
+
+    @property
+    def unwraps(self) -> bool:
+        """Whether the series is an angle to be unwrapped."""
+        return False
+
+    @property
+    def factor(self) -> float:
+        """Value in SI units per unit of the column."""
+        return UNITS[self.unit].factor * self.scale
+
+
+@specification
+class Channel(ColumnSettings):
+    """A measured quantity, to be reproduced by the simulation.
+
+    Channel("elbow_deg", "joint.q[elbow]", unit="deg", noise=0.05)
+    Channel(measures="joint.qd[elbow]", velocity_of="joint.q[elbow]", noise=0.1)
     """
 
-    name: str
-    """Name of the measured quantity; any text, such as the name of a joint."""
-    column: str = ""
-    """Name of the column; empty with `velocity_of`."""
-    unit: str = ""
-    """Unit of the column, see `units.UNITS`; empty for SI units."""
-    time: str = ""
-    """Time column of this channel; empty for the recording's time column."""
+    measures: NonemptyText | Callable = ""
+    """Address of the measured quantity, such as `joint.q[elbow]` or `frame.position[tip].x`; or a sum."""
+    _: KW_ONLY
+    name: str = ""
+    """Name of the channel; by default the address that it measures."""
+    noise: Positive | Literal["estimate"] = ESTIMATE
+    """Standard deviation of the noise in the column's unit, or `"estimate"` to estimate it from the recordings."""
     unwrap: bool = False
-    """Whether to unwrap an angle that was recorded modulo one revolution."""
-    scale: float = 1.0
-    offset: float = 0.0
-    """Offset in SI units, added last."""
+    """Unwrap an angle that is recorded modulo full turns."""
     velocity_of: str = ""
-    """Channel that this one is the time derivative of: estimated numerically instead of measured."""
-    filter_window: int | float = DEFAULT_FILTER_WINDOW
-    """Window of the differentiation filter, with `velocity_of`: samples if an `int`, seconds if a `float`; see
-    `derivative`."""
-    group: str = ""
-    """Group of an HDF5 file or topic of an MCAP file; empty for the recording's group."""
-    file: str = ""
-    """File name, for a recording of several files; may be empty if only one of them has the column."""
+    """Instead of a column: the channel of which this is the numerically estimated time derivative."""
+    filter_window: Annotated[int | float, Field(gt=0)] = DEFAULT_FILTER_WINDOW
+    """Window of the differentiation filter: samples if an integer, else seconds."""
+    gain: float = 1.0
+    """Sensor gain."""
+    bias: float = 0.0
+    """Sensor bias: reading at zero."""
+    delay: Nonnegative = 0.0
+    """Sensor delay [s]."""
+
+    @model_validator(mode="after")
+    def _check_source(self):
+        if not self.measures:
+            fix = 'add it: the measured quantity, such as "joint.q[elbow]"'
+            raise setting_error("", "has no 'measures'", fix, "project.missing")
+        if bool(self.column) == bool(self.velocity_of):
+            message = "has both a column and velocity_of" if self.column else "has neither a column nor velocity_of"
+            raise setting_error("", message, "specify either column or velocity_of")
+        if callable(self.measures) and not self.name:
+            raise setting_error("name", "is needed for a quantity that a function computes", "specify a name")
+        if self.gain == 0.0:
+            raise setting_error("gain", "must not be zero", "choose another value", "project.value")
+        if self.velocity_of and self.noise == ESTIMATE:
+            message = "cannot be estimated for a channel with velocity_of: its errors are correlated"
+            raise setting_error("noise", message, "specify a value, such as 0.1")
+        if self.velocity_of:
+            default = Channel("column", "quantity")
+            for key in ("file", "group", "offset", "scale", "time", "unit", "unwrap"):
+                if getattr(self, key) != getattr(default, key):
+                    fix = f"specify it for the channel {self.velocity_of!r}"
+                    raise setting_error(key, "applies to columns only", fix)
+        elif self.filter_window != DEFAULT_FILTER_WINDOW:
+            fix = "remove it, or specify velocity_of instead of column"
+            raise setting_error("filter_window", "requires velocity_of", fix)
+        return self
+
+    @property
+    def series_name(self) -> str:
+        return self.name or str(self.measures)
+
+    @property
+    def has_column(self) -> bool:
+        return not self.velocity_of
+
+    @property
+    def unwraps(self) -> bool:
+        return self.unwrap
 
 
-def channel_problems(channels: Sequence[Channel]) -> list[Problem]:
-    """Problems with the channels' settings, independent of the files."""
+@specification
+class Command(ColumnSettings):
+    """A recorded input of the simulation.
+
+    Command("tau1", joint="shoulder", unit="mNm")
+    Command("wind", input="wind", interpolation="linear")
+    """
+
+    _: KW_ONLY
+    actuator: str = ""
+    """Actuator that it commands."""
+    joint: str = ""
+    """Joint to which it is applied as torque or force; a torque actuator is added if the joint has none."""
+    input: str = ""
+    """User input of grafted networks, which read it as `input.NAME`."""
+    interpolation: Literal["hold", "linear"] = "hold"
+    """Interpolation between samples: zero-order hold, as in digital controllers, or linear."""
+
+    @model_validator(mode="after")
+    def _check_target(self):
+        if not self.column:
+            raise setting_error("", "has no 'column'", "add it: a column of the recordings", "project.missing")
+        if sum(map(bool, (self.actuator, self.joint, self.input))) != 1:
+            raise setting_error("", "must have exactly one target", "specify one of actuator, joint and input")
+        if self.input and not self.input.isidentifier():
+            fix = "use letters, digits and underscores"
+            raise setting_error("input", "is not a valid name in an address", fix, "project.value")
+        return self
+
+    @property
+    def series_name(self) -> str:
+        """Name of the series, distinct from those of channels."""
+        kind = "actuator" if self.actuator else "joint" if self.joint else "input"
+        return f"{kind}:{self.actuator or self.joint or self.input}"
+
+
+def column_problems(channels: Sequence[Channel], commands: Sequence[Command]) -> list[Problem]:
+    """Problems of channels and commands that do not depend on recordings; their paths name the entry and its key."""
+    problems = []
+    for problem in channel_problems([*channels, *commands]):
+        index, *key = problem.path or (0,)
+        assert isinstance(index, int)
+        entry = ("channel", index) if index < len(channels) else ("command", index - len(channels))
+        problems.append(replace(problem, path=(*entry, *key) if problem.path else ("channel",)))
+    return problems
+
+
+def channel_problems(channels: Sequence[ColumnSettings]) -> list[Problem]:
+    """Problems of channels that do not depend on recordings; their paths begin with the index of the channel."""
     problems: list[Problem] = []
     if not channels:
-        problems.append(_problem("", "no channels are specified", "specify at least one channel"))
-    for name, count in Counter(channel.name for channel in channels).items():
+        problems.append(_problem((), "", "no channels are specified", "specify at least one channel"))
+    indices: dict[str, int] = {}
+    for index, channel in enumerate(channels):
+        indices.setdefault(channel.series_name, index)
+        problems += _single_channel_problems(index, channel, channels)
+    for name, count in Counter(channel.series_name for channel in channels).items():
         if count > 1:
-            problems.append(_problem(name, f"{count} channels are named {name!r}", "give each channel a unique name"))
-    for channel in channels:
-        problems += _single_channel_problems(channel, channels)
+            last = max(k for k, channel in enumerate(channels) if channel.series_name == name)
+            message = f"{count} channels are named {name!r}"
+            problems.append(_problem((last,), name, message, "give each channel a unique name"))
     return problems
 
 
-def _single_channel_problems(channel: Channel, channels: Sequence[Channel]) -> list[Problem]:
-    name, problems = channel.name, []
-    if not name:
-        message = f"the channel of column {channel.column!r} has no name"
-        problems.append(_problem(name, message, "give the name of the measured quantity"))
-    if not (math.isfinite(channel.scale) and math.isfinite(channel.offset)) or channel.scale == 0.0:
-        message = f"channel {name!r} has scale {channel.scale} and offset {channel.offset}"
-        problems.append(_problem(name, message, "both must be finite, and the scale must not be zero"))
+def _single_channel_problems(index: int, channel: ColumnSettings, channels: Sequence[ColumnSettings]) -> list[Problem]:
+    name, problems = channel.series_name, []
     unit = find_unit(channel.unit, name)
     if isinstance(unit, Problem):
-        problems.append(unit)
-    elif channel.unwrap and not unit.period:
+        problems.append(_problem((index, "unit"), name, unit.message, unit.fix, unit.code))
+    elif channel.unwraps and not unit.period:
         angles = ", ".join(unit for unit, entry in UNITS.items() if entry.period)
         message = f"channel {name!r} is to be unwrapped, but its unit {channel.unit!r} is not an angle unit"
-        problems.append(_problem(name, message, f"give the unit of the column: {angles}"))
-    if bool(channel.column) == bool(channel.velocity_of):
-        message = f"channel {name!r} must have either a column or velocity_of, not both or neither"
-        problems.append(_problem(name, message, "give column or velocity_of"))
-    elif channel.velocity_of:
-        measured = [other.name for other in channels if other.column]
+        problems.append(_problem((index, "unwrap"), name, message, f"give the unit of the column: {angles}"))
+    if isinstance(channel, Channel) and channel.velocity_of:
+        measured = [other.series_name for other in channels if other.has_column and isinstance(other, Channel)]
         if channel.velocity_of not in measured:
             message = f"channel {name!r} is the velocity of {channel.velocity_of!r}, which is not a measured channel"
-            problems.append(_problem(name, message, name_hint(channel.velocity_of, measured)))
-        if channel != Channel(name, velocity_of=channel.velocity_of, filter_window=channel.filter_window):
-            message = f"channel {name!r} is an estimated velocity and can have no settings other than filter_window"
-            problems.append(_problem(name, message, f"move them to channel {channel.velocity_of!r}"))
+            hint = name_hint(channel.velocity_of, measured)
+            problems.append(_problem((index, "velocity_of"), name, message, hint))
     return problems
 
 
-def _problem(name: str, message: str, fix: str) -> Problem:
-    return Problem(message, fix, code="data.channel", element=name)
+def _problem(path: tuple[str | int, ...], name: str, message: str, fix: str, code: str = "data.channel") -> Problem:
+    return Problem(message, fix, code=code, element=name, path=path)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float, Int
 
+from hybridsim.core.advice import Advice, Setting
 from hybridsim.core.errors import Problem, Severity
 from hybridsim.core.messages import name_list, pluralize, remainder_suffix
 from hybridsim.data.series import Series
@@ -30,6 +31,9 @@ MAX_MEDIAN_CHANGE = 0.25
 AMBIGUOUS_CHANGE = 0.4
 """Changes above this fraction of a revolution are ambiguous in direction."""
 
+DROP_NAN, DROP_OUT_OF_ORDER = Setting("on_nan", "drop", "data"), Setting("on_out_of_order", "drop", "data")
+"""Options that drop invalid samples."""
+
 
 def missing_value_problems(
     finite: Sequence[bool] | np.ndarray, table: Table, column: str, name: str, *, dropped: bool
@@ -47,7 +51,9 @@ def missing_value_problems(
         return [_problem(table, column, message, "", "data.nan", first, Severity.NOTE)]
     message = f"{_column_label(column, name)} has no finite value {where}: empty, NaN or infinite"
     return [
-        _problem(table, column, message, "correct the file, or drop these samples: on_nan='drop'", "data.nan", first)
+        _problem(
+            table, column, message, Advice("correct the file, or drop these samples: {}", DROP_NAN), "data.nan", first
+        )
     ]
 
 
@@ -62,16 +68,17 @@ def time_order_problems(
         more = remainder_suffix(len(decreasing), "such row")
         before, after = t[decreasing[0]], t[decreasing[0] + 1]
         message = f"time {column!r} decreases from {before:.15g} to {after:.15g} s in {table.row_label(row)}{more}"
-        fix = (
+        fix = Advice(
             "split the file there if it holds two recordings, sort its rows, or drop samples that are not later than "
-            "all before them: on_out_of_order='drop'"
+            "all before them: {}",
+            DROP_OUT_OF_ORDER,
         )
         problems.append(_problem(table, column, message, fix, "data.time_order", row))
     if len(repeated):
         row = int(rows[repeated[0] + 1])
         more = remainder_suffix(len(repeated), "such row")
         message = f"time {column!r} in {table.row_label(row)} repeats the previous one, {t[repeated[0]]:.15g} s{more}"
-        fix = "write time stamps with more digits, or drop the repeated samples: on_out_of_order='drop'"
+        fix = Advice("write time stamps with more digits, or drop the repeated samples: {}", DROP_OUT_OF_ORDER)
         problems.append(_problem(table, column, message, fix, "data.time_duplicate", row))
     return problems
 
@@ -98,9 +105,9 @@ def sampling_problems(
     median = float(np.median(intervals))
     if not PLAUSIBLE_SAMPLE_INTERVAL[0] <= median <= PLAUSIBLE_SAMPLE_INTERVAL[1]:
         fix = (
-            "set the unit of the time column: time_unit='ms', 'us' or 'ns'"
+            Advice("set the unit of the time column: {}, 'us' or 'ns'", Setting("time_unit", "ms", "data"))
             if median > 1.0
-            else "check whether it is in seconds: time_unit='s'"
+            else Advice("check whether it is in seconds: {}", Setting("time_unit", "s", "data"))
         )
         message = f"the median sample interval of time {column!r} is {median:.3g} s, which is implausible"
         problems.append(_problem(table, column, message, fix, "data.time_unit", severity=Severity.WARNING))
@@ -129,7 +136,8 @@ def gap_problems(t: Float[np.ndarray, " n"], rows: Int[np.ndarray, " n"], table:
         f"{column!r} has a gap of {intervals[longest]:.3g} s before {table.row_label(row)}, at {t[longest]:.15g} s, "
         f"while the median sample interval is {median:.3g} s{total}"
     )
-    fix = f"split the recording there: segments(recording, max_sample_interval={GAP_FACTOR * median:.2g})"
+    limit = float(f"{GAP_FACTOR * median:.2g}")
+    fix = Advice("split the recording there: {}", Setting("max_sample_interval", limit, "data"))
     return [_problem(table, column, message, fix, "data.gap", row, Severity.WARNING)]
 
 
@@ -178,7 +186,10 @@ def wrap_around_problems(
     row = int(rows[jumps[0] + 1])
     more = remainder_suffix(len(jumps), "such jump")
     message = f"column {column!r} jumps by {changes[jumps[0]]:.2g} revolutions at {table.row_label(row)}{more}"
-    fix = "set unwrap=True" if unit.period else "if it is an angle, set unit='rad' and unwrap=True"
+    unwrap = Setting("unwrap", True)
+    fix = Advice("set {}", unwrap)
+    if not unit.period:
+        fix = Advice("if it is an angle, set {} and {}", Setting("unit", "rad"), unwrap)
     return [_problem(table, column, message, fix, "data.jump", row, Severity.WARNING)]
 
 

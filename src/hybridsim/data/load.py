@@ -1,119 +1,109 @@
 """Load recordings from files."""
 
 from collections.abc import Sequence
-from itertools import product
 from pathlib import Path
 
 from hybridsim.core.errors import DataError, Problem
 from hybridsim.core.messages import name_hint
-from hybridsim.data.assemble import OnInvalid, RecordingOptions, assemble_recording
-from hybridsim.data.channel import Channel
-from hybridsim.data.read import read_tables
-from hybridsim.data.recording import Recording
-from hybridsim.data.table import Table
+from hybridsim.data.recording import Recording, read_recordings
+from hybridsim.data.recording_options import OnInvalid, RecordingOptions
+
+WILDCARDS = frozenset("*?[")
+
+FilePattern = str | Path | Sequence[str | Path]
+"""A file, a pattern with wildcards, or the files of one run."""
 
 
-def load_recording(
-    path: str | Path | Sequence[str | Path],
-    channels: Sequence[Channel],
+def load_recordings(
+    files: str | Path | Sequence[FilePattern],
     *,
-    time: str | float = "time",
+    time: str = "time",
+    sample_interval: float | None = None,
     time_unit: str = "s",
-    name: str | None = None,
     group: str = "",
-    run: int | None = None,
+    several_runs: bool = False,
     run_starts: str = "",
-    on_nan: OnInvalid = "error",
-    on_out_of_order: OnInvalid = "error",
-) -> Recording:
-    """Load the recording of one run.
-
-    Args:
-        path: the file, or several files of the same run.
-        channels: the channels to load, with their columns.
-        time: time column of channels that do not name one; or, for a file without time stamps, the constant sample
-            interval.
-        time_unit: unit of all time columns, or of the sample interval.
-        name: name of the recording; by default the stem of the (first) file.
-        group: group or topic of channels that do not name one; see `read_table`.
-        run: index of the run in a file with several; see `read_table`.
-        run_starts: array with the first row of each run, followed by the total number of rows; see `read_table`.
-        on_nan: `drop` drops samples of a channel whose value is missing or not finite, with a note in the recording's
-            problems.
-        on_out_of_order: `drop` drops samples that are not later than all samples before them, with a note.
-
-    Returns:
-        The recording, with all warnings and notes in its `problems`.
-
-    Raises:
-        DataError: the recording cannot be used; carries every error.
-    """
-    options = RecordingOptions(time, time_unit, on_nan, on_out_of_order)
-    paths = [path] if isinstance(path, str | Path) else list(path)
-    if not paths:
-        raise ValueError("path is an empty list; give at least one file")
-    files = [str(file) for file in paths]
-    problems: list[Problem] = []
-    tables: dict[str, list[Table]] = {}
-    cache: dict[tuple[str, str], Table | None] = {}
-    for channel in channels:
-        if not channel.column:
-            continue
-        candidates = [file for file in files if channel.file in ("", file, Path(file).name)]
-        if not candidates:
-            message = f"file {channel.file!r} of channel {channel.name!r} is not one of the recording's files"
-            problems.append(Problem(message, name_hint(channel.file, files), code="data.file", element=channel.name))
-        for key in product(candidates, [channel.group or group]):
-            if key not in cache:
-                try:
-                    cache[key] = read_tables(key[0], group=key[1], run=run, run_starts=run_starts)[0]
-                except DataError as error:
-                    problems += error.problems
-                    cache[key] = None
-        loaded = (cache[file, channel.group or group] for file in candidates)
-        tables[channel.name] = [table for table in loaded if table is not None]
-    name = name or _default_name(paths, run)
-    return assemble_recording(name, channels, tables, options, read_problems=problems)
-
-
-def load_runs(
-    path: str | Path,
-    channels: Sequence[Channel],
-    *,
-    time: str | float = "time",
-    time_unit: str = "s",
-    name: str | None = None,
-    group: str = "",
-    run_starts: str = "",
+    max_sample_interval: float | None = None,
     on_nan: OnInvalid = "error",
     on_out_of_order: OnInvalid = "error",
 ) -> list[Recording]:
-    """Load every run of an NPZ, NPY or HDF5 file that holds several; they are named `name[0]`, `name[1]` and so on.
+    """Load recordings from CSV, NPZ, NPY, HDF5, Parquet or MCAP files.
 
-    Takes the arguments of `load_recording` except `run`; `path` is a single file.
+        load_recordings("runs/*.csv")
+        load_recordings(["first.csv", ["encoders.csv", "motors.csv"]], time="stamp", time_unit="ms")
+
+    Args:
+        files: files, one run each, with wildcards; a nested list is one run of several files.
+        time: time column.
+        sample_interval: sample interval of files without a time column, in the unit `time_unit`.
+        time_unit: unit of time columns and of the sample interval.
+        group: group of HDF5 files or topic of MCAP files.
+        several_runs: whether every file contains several runs (NPZ, NPY, HDF5).
+        run_starts: array with the index of the first row of each run, followed by the total number of rows, where
+            several runs are concatenated.
+        max_sample_interval: longest time between consecutive samples [s]; a longer one splits the run.
+        on_nan: `drop` drops samples of a channel that are not finite, with a note; `error` rejects the recording.
+        on_out_of_order: `drop` drops samples that are not later than all samples before them, with a note.
+
+    Returns:
+        The recordings, sorted by name within each pattern. Their columns are checked when channels use them.
 
     Raises:
-        DataError: carries every error of every run.
+        DataError: files do not exist or cannot be read; carries all problems.
+        SpecificationError: an option is invalid.
     """
-    options = RecordingOptions(time, time_unit, on_nan, on_out_of_order)
-    if any(channel.group for channel in channels):
-        raise ValueError(
-            "all channels of a file with several runs must be in one group: pass group to load_runs, not to Channel"
-        )
-    recordings, problems = [], []
-    for k, table in enumerate(read_tables(path, group=group, run="all", run_starts=run_starts)):
-        tables = {channel.name: [table] for channel in channels}
-        run_name = f"{name or Path(path).stem}[{k}]"
+    options = RecordingOptions(
+        time=time,
+        sample_interval=sample_interval,
+        time_unit=time_unit,
+        group=group,
+        several_runs=several_runs,
+        run_starts=run_starts,
+        max_sample_interval=max_sample_interval,
+        on_nan=on_nan,
+        on_out_of_order=on_out_of_order,
+    )
+    problems = options.problems()
+    groups: list[tuple[Path, ...]] = []
+    for pattern in [files] if isinstance(files, str | Path) else files:
+        matches = matching_files(pattern, Path())
+        if isinstance(matches, Problem):
+            problems.append(matches)
+        else:
+            groups += matches
+    if problems or not groups:
+        raise DataError(problems or [Problem("no files are specified", "name at least one file", code="data.file")])
+    recordings = read_recordings(list(dict.fromkeys(groups)), options)
+    for recording in recordings:
         try:
-            recordings.append(assemble_recording(run_name, channels, tables, options))
+            _ = recording.columns  # reads the files
         except DataError as error:
             problems += error.problems
     if problems:
-        # a missing column is missing in every run: report it once
         raise DataError(dict.fromkeys(problems))
     return recordings
 
 
-def _default_name(paths: Sequence[str | Path], run: int | None) -> str:
-    stem = Path(paths[0]).stem
-    return stem if run is None else f"{stem}[{run}]"
+def matching_files(pattern: FilePattern, folder: Path) -> list[tuple[Path, ...]] | Problem:
+    """Files of the runs that match a pattern relative to a folder, sorted; or why there are none."""
+    if not isinstance(pattern, str | Path):
+        if not pattern:
+            return Problem("a run has no files", "name its files", code="project.file")
+        return [tuple(folder / name for name in pattern)]
+    exact, parts = folder / pattern, Path(pattern).parts
+    first_wildcard = next((k for k, part in enumerate(parts) if set(part) & WILDCARDS), len(parts))
+    try:
+        if exact.exists() or first_wildcard == len(parts):
+            return [(exact,)]
+        matches = folder.joinpath(*parts[:first_wildcard]).glob(str(Path(*parts[first_wildcard:])))
+        files = sorted(file for file in matches if file.is_file())
+    except (OSError, ValueError) as error:
+        # names that are too long and, in some versions of Python, ** within a name
+        message = f"{str(pattern)[:60]!r} cannot be expanded: {error}"
+        return Problem(message, "write names with * and ?, or **/ for all folders", code="project.file")
+    if files:
+        return [(file,) for file in files]
+    parent = exact.parent
+    names = [entry.name for entry in parent.iterdir() if entry.is_file()] if parent.is_dir() else []
+    fix = name_hint(exact.name, names) if names else f"the folder {str(parent)!r} does not exist or is empty"
+    return Problem(f"no file matches {str(pattern)!r}", fix, code="project.file")

@@ -3,27 +3,30 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from hybridsim.core.advice import Advice, Setting
 from hybridsim.core.errors import Problem
 from hybridsim.core.messages import name_hint, name_list
-from hybridsim.data.channel import Channel
+from hybridsim.data.channel import ColumnSettings
 from hybridsim.data.table import Table
 
 
-def find_table(channel: Channel, tables: Sequence[Table]) -> Table | Problem:
+def find_table(channel: ColumnSettings, tables: Sequence[Table]) -> Table | Problem:
     """The only table that has a channel's column, or the problem."""
     matches = [table for table in tables if channel.column in table.columns]
     if len(matches) == 1:
         return matches[0]
     if matches:
         files = name_list(table.file for table in matches)
-        message = f"column {channel.column!r}, which channel {channel.name!r} refers to, is in several files: {files}"
+        message = (
+            f"column {channel.column!r}, which channel {channel.series_name!r} refers to, is in several files: {files}"
+        )
         return Problem(message, "specify the file in the channel", code="data.ambiguous", element=channel.column)
     for table in tables:
         problem = _unreadable_problem(channel.column, table)
         if problem is not None:
             return problem
     names = [name for table in tables for name in table.columns]
-    message = f"there is no column {channel.column!r}, which channel {channel.name!r} refers to"
+    message = f"there is no column {channel.column!r}, which channel {channel.series_name!r} refers to"
     return _missing_column(message, channel.column, names, tables)
 
 
@@ -33,8 +36,10 @@ def missing_time_problem(column: str, table: Table) -> Problem:
     if problem is not None:
         return problem
     missing = _missing_column(f"there is no time column {column!r}", column, table.columns, [table])
-    alternatives = "name the time column with time=, or set time=0.001 for a constant sample interval"
-    return replace(missing, fix=f"{missing.fix}; {alternatives}" if missing.fix else alternatives)
+    hint = f"{missing.fix}; ".replace("{", "{{").replace("}", "}}") if missing.fix else ""
+    alternatives = "name the time column, {}, or set {} for a constant sample interval"
+    settings = (Setting("time", "COLUMN", "data"), Setting("sample_interval", 0.001, "data"))
+    return replace(missing, fix=Advice(hint + alternatives, *settings), code="data.missing_time")
 
 
 def _missing_column(message: str, column: str, names: Iterable[str], tables: Sequence[Table]) -> Problem:

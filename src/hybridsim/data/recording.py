@@ -1,92 +1,150 @@
-"""A recording: the measurements of one run, each channel with its own time stamps."""
+"""A recording: the columns of the files of one run, which channels select and convert to SI units."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Literal
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from pathlib import Path
 
 import numpy as np
 
 from hybridsim.core.errors import DataError, Problem
-from hybridsim.data.series import Series
+from hybridsim.core.messages import name_hint
+from hybridsim.data.assemble import assemble_run, table_from_arrays
+from hybridsim.data.channel import ColumnSettings
+from hybridsim.data.read import read_tables
+from hybridsim.data.recording_options import RecordingOptions
+from hybridsim.data.run import Run
+from hybridsim.data.segments import segments
+from hybridsim.data.table import Table
 
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """Measured time series of one run."""
+    """Recorded columns of one run, in the units of its files."""
 
     name: str
-    series: Mapping[str, Series]
-    """Series by channel name; their time stamps may differ."""
-    sources: tuple[tuple[str, str], ...] = ()
-    """Source files, each with the SHA-256 of its bytes."""
-    problems: tuple[Problem, ...] = ()
-    """Warnings and notes about the data; errors are raised instead."""
-    segment_of: str = ""
-    """Name of the run that this recording is a segment of; empty for a whole run."""
-
-    @property
-    def run_name(self) -> str:
-        """Name of the whole run, also for a segment of it."""
-        return self.segment_of or self.name
+    files: tuple[str, ...] = ()
+    """Files of the run; empty for arrays in memory."""
+    folder: str = field(default_factory=lambda: str(Path.cwd()))
+    """Folder to which relative paths of files refer: the working directory when the recording was made."""
+    options: RecordingOptions = field(default_factory=RecordingOptions)
+    interval: tuple[float, float] | None = None
+    """Part of the recording to use [s]; all of it by default."""
+    tables: dict[tuple[str, str], Table] = field(default_factory=dict, repr=False)
+    """Tables that have been read, by file and group."""
 
     @classmethod
-    def from_arrays(
-        cls,
-        name: str,
-        t,
-        channels: Mapping[str, np.ndarray],
-        *,
-        on_nan: Literal["error", "drop"] = "error",
-        on_out_of_order: Literal["error", "drop"] = "error",
-    ) -> "Recording":
-        """Recording of arrays in memory, in SI units, with the same checks as for a file.
+    def from_arrays(cls, name: str, t, columns: Mapping[str, np.ndarray], **options) -> "Recording":
+        """Recording of arrays in memory, with the same checks as for a file.
 
         Args:
             name: name of the recording.
-            t: time stamps of the samples [s].
-            channels: samples by channel name.
-            on_nan: see `load_recording`.
-            on_out_of_order: see `load_recording`.
-
-        Raises:
-            DataError: the arrays cannot be used; carries every error.
+            t: time stamps of the samples, in the unit `time_unit`.
+            columns: samples by column name, in the units of the channels that use them.
+            **options: `time_unit`, `max_sample_interval`, `on_nan`, `on_out_of_order`; see `RecordingOptions`.
         """
-        # circular: assemble needs this class
-        from hybridsim.data.assemble import recording_from_arrays
-
-        return recording_from_arrays(name, t, channels, on_nan, on_out_of_order)
+        table, time = table_from_arrays(t, columns)
+        return cls(name, options=RecordingOptions(time=time, **options), tables={("", ""): table})
 
     @property
-    def start(self) -> float:
-        """First time that all series cover [s]."""
-        return max(float(series.t[0]) for series in self.series.values())
+    def columns(self) -> tuple[str, ...]:
+        """Names of the numeric columns."""
+        if not self.files:
+            return tuple(name for table in self.tables.values() for name in table.columns)
+        return tuple(name for file in self.files for name in self._table(file, self.options.group).columns)
 
-    @property
-    def end(self) -> float:
-        """Last time that all series cover [s]."""
-        return min(float(series.t[-1]) for series in self.series.values())
+    def slice(self, start: float, end: float, *, name: str = "") -> "Recording":
+        """The part from `start` to `end` [s], both inclusive.
 
-    def slice(self, start: float, end: float) -> "Recording":
-        """Samples from `start` to `end` [s], both inclusive.
+        Args:
+            start: first time.
+            end: last time.
+            name: name of the part; by default that of the recording and the interval.
+        """
+        return replace(self, interval=(start, end), name=name or f"{self.name} ({start:g} s to {end:g} s)")
+
+    def runs(self, channels: Sequence[ColumnSettings]) -> list[Run]:
+        """The channels in SI units: one run, or its segments between gaps longer than `max_sample_interval`.
 
         Raises:
-            DataError: a series has fewer than 2 samples in this interval.
+            DataError: the recording cannot be used; carries every error.
         """
-        slices, too_short = {}, []
-        for name, series in self.series.items():
-            first, last = np.searchsorted(series.t, start, side="left"), np.searchsorted(series.t, end, side="right")
-            if last - first < 2:
-                too_short.append(name)
-            else:
-                slices[name] = replace(series, t=series.t[first:last], values=series.values[first:last])
-        if too_short:
-            raise DataError(
-                Problem(
-                    f"series {name!r} of {self.name!r} has fewer than 2 samples between {start:.15g} and {end:.15g} s",
-                    f"it was recorded from {self.series[name].t[0]:.15g} to {self.series[name].t[-1]:.15g} s",
-                    code="data.empty",
-                    element=name,
-                )
-                for name in too_short
-            )
-        return replace(self, series=slices)
+        problems: list[Problem] = []
+        tables = {}
+        for channel in channels:
+            if channel.has_column:
+                tables[channel.series_name] = self._candidate_tables(channel, problems)
+        run = assemble_run(self.name, channels, tables, self.options, read_problems=problems)
+        if self.interval is not None:
+            run = run.slice(*self.interval)
+        limit = self.options.max_sample_interval
+        return [run] if limit is None else segments(run, max_sample_interval=limit)
+
+    def _candidate_tables(self, channel: ColumnSettings, problems: list[Problem]) -> list[Table]:
+        """Tables that may hold the column of a channel."""
+        if not self.files:
+            return list(self.tables.values())
+        files = [file for file in self.files if channel.file in ("", file, Path(file).name)]
+        if not files:
+            message = f"file {channel.file!r} of channel {channel.series_name!r} is not one of the recording's files"
+            fix = name_hint(channel.file, self.files)
+            problems.append(Problem(message, fix, code="data.file", element=channel.series_name))
+        found = []
+        for key in product(files, [channel.group or self.options.group]):
+            try:
+                found.append(self._table(*key))
+            except DataError as error:
+                problems += [problem for problem in error.problems if problem not in problems]
+        return found
+
+    def path_of(self, file: str) -> Path:
+        """Absolute path of one of the files."""
+        return Path(self.folder, file)
+
+    def _table(self, file: str, group: str) -> Table:
+        if (file, group) not in self.tables:
+            path = file if str(Path.cwd()) == self.folder else self.path_of(file)
+            self.tables[file, group] = read_tables(path, group=group)[0]
+        return self.tables[file, group]
+
+
+def read_recordings(
+    groups: Sequence[Sequence[str | Path]], options: RecordingOptions, folder: str | Path = "."
+) -> list[Recording]:
+    """Recordings of files, which are read when they are needed, or at once if they contain several runs.
+
+    Args:
+        groups: files of each run, or files with several runs.
+        options: how to read them.
+        folder: folder to which the names of recordings are relative where the names of files are ambiguous.
+
+    Raises:
+        DataError: files with several runs cannot be read; carries all problems.
+    """
+    recordings: list[Recording] = []
+    problems: list[Problem] = []
+    for group, name in zip(groups, _names(groups, folder), strict=True):
+        files = tuple(map(str, group))
+        try:
+            if options.several_runs:
+                tables = read_tables(files[0], group=options.group, run="all", run_starts=options.run_starts)
+                recordings += [
+                    Recording(f"{name}[{k}]", files, options=options, tables={(files[0], options.group): table})
+                    for k, table in enumerate(tables)
+                ]
+                continue
+            recordings.append(Recording(name, files, options=options))
+        except DataError as error:
+            problems += error.problems
+    if problems:
+        raise DataError(dict.fromkeys(problems))
+    return recordings
+
+
+def _names(groups: Sequence[Sequence[str | Path]], folder: str | Path) -> list[str]:
+    """Names of recordings: stems of their files, or relative paths where stems are ambiguous."""
+    files = [Path(group[0]) for group in groups]
+    count = Counter(file.stem for file in files)
+    return [file.stem if count[file.stem] == 1 else Path(os.path.relpath(file, folder)).as_posix() for file in files]

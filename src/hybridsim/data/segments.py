@@ -6,10 +6,10 @@ import numpy as np
 
 from hybridsim.core.errors import DataError, Problem, Severity
 from hybridsim.core.messages import pluralize
-from hybridsim.data.recording import Recording
+from hybridsim.data.run import Run
 
 
-def segments(recording: Recording, *, max_sample_interval: float) -> list[Recording]:
+def segments(recording: Run, *, max_sample_interval: float) -> list[Run]:
     """Segments of a recording in which no series has a gap.
 
     Segments are named `name.0`, `name.1` and so on; a recording without gaps is returned unchanged. Segments in which a
@@ -48,7 +48,7 @@ def segments(recording: Recording, *, max_sample_interval: float) -> list[Record
     ]
 
 
-def _intervals_without_gaps(recording: Recording, max_sample_interval: float) -> list[tuple[float, float]]:
+def _intervals_without_gaps(recording: Run, max_sample_interval: float) -> list[tuple[float, float]]:
     """Time intervals in which no series has a gap."""
     gaps = []
     for series in recording.series.values():

@@ -38,7 +38,7 @@ class Series:
         elif not (np.diff(self.t) > 0.0).all():
             reason = "needs strictly increasing time stamps"
         if reason:
-            fix = "use Recording.from_arrays or load_recording, which report the location"
+            fix = "use Run.from_arrays or load_recording, which report the location"
             raise DataError([Problem(f"series {self.name!r} {reason}", fix, code="data.series", element=self.name)])
 
     def __len__(self) -> int:

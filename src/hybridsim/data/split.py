@@ -5,12 +5,10 @@ from collections.abc import Sequence
 
 from hybridsim.core.errors import DataError, Problem
 from hybridsim.core.messages import name_hint
-from hybridsim.data.recording import Recording
+from hybridsim.data.run import Run
 
 
-def split_runs(
-    recordings: Sequence[Recording], *, held_out: float | Sequence[str] = 0.25
-) -> tuple[list[Recording], list[Recording]]:
+def split_runs(recordings: Sequence[Run], *, held_out: float | Sequence[str] = 0.25) -> tuple[list[Run], list[Run]]:
     """Training runs and held-out runs, each in their original order.
 
     If `held_out` is a fraction, all segments of a run stay in the same set, since samples of one run are too strongly
@@ -53,7 +51,7 @@ def _held_out_indices(count: int, fraction: float) -> list[int]:
     if fraction == 0.0:
         return []
     if count < 2:
-        fix = "record another run, cut this one with Recording.slice, or set held_out to 0"
+        fix = "record another run, cut this one with Run.slice, or set held_out to 0"
         raise DataError([_problem("a single run cannot be split into training and held-out runs", fix)])
     held_out_count = min(max(round(fraction * count), 1), count - 1)
     # the centres of as many equal intervals

@@ -21,6 +21,7 @@ from jax.core import Tracer
 from jaxtyping import Float
 
 from hybridsim.core.numerics import clamp
+from hybridsim.core.specification import Count
 from hybridsim.core.types import AnyArray, Command, Q, Qd, Scalar, Tau, as_floats
 from hybridsim.model.coordinates import expand_q, expand_v, reduce_tau, scalar_positions
 from hybridsim.model.model import Model
@@ -147,7 +148,7 @@ class TransportDelay(AbstractStage):
 
     delay: PerActuator = eqx.field(converter=as_floats)
     """[s]"""
-    samples: int = eqx.field(static=True, default=32)
+    samples: Count = eqx.field(static=True, default=32)
     """Buffer length [time steps]. `Simulator` rejects longer delays; traced ones are clipped, with zero gradient."""
 
     def upper_limits(self, dt):

@@ -23,13 +23,14 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Float
 
-from hybridsim.data.recording import Recording
-from hybridsim.experiments.experiment import Case, Experiment, Goal
+from hybridsim.data.run import Run
 from hybridsim.experiments.figures import draw_horizon_errors
 from hybridsim.experiments.recordings import recordings_folder
-from hybridsim.identify.problem import FitProblem, Stage
+from hybridsim.experiments.study import Case, Goal, Study
+from hybridsim.identify.problem import FitProblem
 from hybridsim.identify.score import WindowScores, score_predictions
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
+from hybridsim.identify.stage import Stage
 from hybridsim.identify.windows import ChannelRoles, InputSignal
 from hybridsim.model.builder import ModelBuilder
 from hybridsim.model.model import Model
@@ -76,17 +77,17 @@ DELAY = (Free(("sensor.delay[q1]", "sensor.delay[q2]"), tied=True, bounds=(0.0, 
 """A delayed command is equivalent to delayed angle readings."""
 
 
-def load_run(name: str) -> Recording:
+def load_run(name: str) -> Run:
     """Load angles (q), commanded torques (c) and measured torques (m) of a run."""
     return _read(recordings_folder("driven_double_pendulum") / f"{name}.csv")
 
 
 @cache
-def _read(path: Path) -> Recording:
+def _read(path: Path) -> Run:
     table = np.genfromtxt(path, delimiter=",", names=True)
     columns = {"q": "pos_meas", "c": "tau_con", "m": "tau_meas"}
     series = {f"{short}{k}": table[f"{long}{k}"] for short, long in columns.items() for k in (1, 2)}
-    return Recording.from_arrays(path.stem, table["time"], series)
+    return Run.from_arrays(path.stem, table["time"], series)
 
 
 def model() -> Model:
@@ -236,7 +237,7 @@ def _draw(results: Mapping[str, Any], folder: Path) -> None:
     draw_horizon_errors(results, folder / "errors.svg", "Driven double pendulum: error on held-out runs")
 
 
-EXPERIMENT = Experiment(
+STUDY = Study(
     name="driven_pendulum",
     claim="After 0.5 s, the median prediction error is less than half of that of the authors' model.",
     source="driven_double_pendulum/*.csv: dfki-ric-underactuated-lab/double_pendulum, BSD licence",

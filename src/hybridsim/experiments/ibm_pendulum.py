@@ -23,13 +23,14 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from hybridsim.data.recording import Recording
-from hybridsim.experiments.experiment import Case, Experiment, Goal, error_metrics, held_out_errors
+from hybridsim.data.run import Run
 from hybridsim.experiments.figures import draw_errors
 from hybridsim.experiments.marker_camera import PARAMETER_NAMES, Camera, Markers, calibrate, fit_circle
 from hybridsim.experiments.recordings import recordings_folder
-from hybridsim.identify.problem import FitProblem, Stage
+from hybridsim.experiments.study import Case, Goal, Study, error_metrics, held_out_errors
+from hybridsim.identify.problem import FitProblem
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
+from hybridsim.identify.stage import Stage
 from hybridsim.identify.windows import ChannelRoles
 from hybridsim.model.model import Model
 from hybridsim.networks.drag import RodDrag
@@ -98,10 +99,10 @@ def angles(number: int, camera: Camera | None) -> tuple[np.ndarray, np.ndarray]:
     return first, second
 
 
-def load_run(number: int, camera: Camera | None) -> Recording:
+def load_run(number: int, camera: Camera | None) -> Run:
     """Load the angles of a run."""
     first, second = angles(number, camera)
-    return Recording.from_arrays(f"run{number}", DT * np.arange(len(first)), {"phi1": first, "phi2": second})
+    return Run.from_arrays(f"run{number}", DT * np.arange(len(first)), {"phi1": first, "phi2": second})
 
 
 def model() -> Model:
@@ -232,7 +233,7 @@ def _draw(results: Mapping[str, Any], folder: Path) -> None:
     draw_errors(results, folder / "errors.svg", title, second_statistic="mean")
 
 
-EXPERIMENT = Experiment(
+STUDY = Study(
     name="ibm_pendulum",
     claim="Part of the error of a rigid model of IBM's double pendulum is due to the camera.",
     source="ibm_double_pendulum/N.csv: Asseman et al. 2018, CDLA-Sharing-1.0",

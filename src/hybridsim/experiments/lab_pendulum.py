@@ -21,12 +21,13 @@ from typing import Any
 import equinox as eqx
 import numpy as np
 
-from hybridsim.data.recording import Recording
-from hybridsim.experiments.experiment import Case, Experiment, Goal, error_metrics, held_out_errors
+from hybridsim.data.run import Run
 from hybridsim.experiments.figures import draw_errors
 from hybridsim.experiments.recordings import recordings_folder
-from hybridsim.identify.problem import FitProblem, Stage
+from hybridsim.experiments.study import Case, Goal, Study, error_metrics, held_out_errors
+from hybridsim.identify.problem import FitProblem
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
+from hybridsim.identify.stage import Stage
 from hybridsim.identify.windows import ChannelRoles
 from hybridsim.model.model import Model
 from hybridsim.networks.drag import RodDrag
@@ -83,12 +84,12 @@ def _read(path: Path) -> tuple[np.ndarray, np.ndarray]:
         return file["states"], file["published"]
 
 
-def load_runs(numbers) -> tuple[Recording, ...]:
+def load_runs(numbers) -> tuple[Run, ...]:
     """Load runs, with angles from straight down."""
     states, _ = _recordings()
     t = 1e-3 * np.arange(states.shape[1])[::SUBSAMPLING]
     return tuple(
-        Recording.from_arrays(f"run{k}", t, {f"phi{j + 1}": states[k, ::SUBSAMPLING, j] - np.pi for j in range(2)})
+        Run.from_arrays(f"run{k}", t, {f"phi{j + 1}": states[k, ::SUBSAMPLING, j] - np.pi for j in range(2)})
         for k in numbers
     )
 
@@ -181,7 +182,7 @@ def _draw(results: Mapping[str, Any], folder: Path) -> None:
     draw_errors(results, folder / "errors.svg", title)
 
 
-EXPERIMENT = Experiment(
+STUDY = Study(
     name="lab_pendulum",
     claim="Stribeck friction and air drag explain a real double pendulum; a network models the remaining effects.",
     source="lab_double_pendulum/segments.npz: dynamicslab/MultiArm-Pendulum, MIT licence",

@@ -16,7 +16,8 @@ import numpy as np
 
 from hybridsim.core.errors import HybridsimError
 from hybridsim.identify.penalty import NO_SPARSITY
-from hybridsim.identify.problem import FitProblem, Stage
+from hybridsim.identify.problem import FitProblem
+from hybridsim.identify.stage import Stage
 from hybridsim.identify.support_search import (
     FittedSupport,
     SeedResult,

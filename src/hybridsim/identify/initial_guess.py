@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from hybridsim.data.derivative import centred_windows
 from hybridsim.data.local_polynomial import local_fit
-from hybridsim.data.recording import Recording
+from hybridsim.data.run import Run
 from hybridsim.data.series import Series
 from hybridsim.identify.initial_state_layout import InitialStateLayout
 from hybridsim.identify.windows import Windows
@@ -35,7 +35,7 @@ class InitialGuess(NamedTuple):
 def initial_guess(
     state_layout: InitialStateLayout,
     sensors: Sensors,
-    recordings: Sequence[Recording],
+    recordings: Sequence[Run],
     windows: Windows,
     *,
     span: float = 0.02,
@@ -99,7 +99,7 @@ class _LinearSystem:
 
 
 def _initial_readings(
-    name: str, recordings: Sequence[Recording], windows: Windows, delay: float, span: float, smooth: bool
+    name: str, recordings: Sequence[Run], windows: Windows, delay: float, span: float, smooth: bool
 ) -> tuple[Float[np.ndarray, " W"], Float[np.ndarray, " W"]]:
     """Value and rate of a channel at the beginning of every window."""
     value, rate = np.zeros(windows.count), np.zeros(windows.count)

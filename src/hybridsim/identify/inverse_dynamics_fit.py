@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from hybridsim.core.warnings import warn_user
-from hybridsim.data.recording import Recording
+from hybridsim.data.run import Run
 from hybridsim.dynamics.regressor import inertial_parameters
 from hybridsim.identify.physical_consistency import (
     MAX_ITERATIONS,
@@ -67,7 +67,7 @@ class InverseDynamicsFit:
 
 def fit_inverse_dynamics(
     setup: Setup,
-    recordings: Sequence[Recording],
+    recordings: Sequence[Run],
     channel_roles: ChannelRoles,
     *,
     filter_samples: int | None = None,

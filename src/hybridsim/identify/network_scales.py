@@ -13,7 +13,8 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from hybridsim.identify.problem import FitProblem, Stage
+from hybridsim.identify.problem import FitProblem
+from hybridsim.identify.stage import Stage
 from hybridsim.networks.mlp import MLP
 from hybridsim.sim.state import State
 from hybridsim.sim.step import observe

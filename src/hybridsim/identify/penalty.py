@@ -20,6 +20,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from hybridsim.core.errors import HybridsimError
+from hybridsim.core.specification import Nonnegative, specification
 from hybridsim.identify.solvers.box_qp import QPSolution, solve_box_qp
 from hybridsim.identify.theta_layout import ThetaLayout
 from hybridsim.networks.weight_name import WeightName, parse_weight_name
@@ -29,19 +30,19 @@ MAX_ITERATIONS, TOLERANCE = 2000, 1e-10
 """Iteration limit of ADMM, and its relative tolerance on primal and dual residuals."""
 
 
-@dataclass(frozen=True)
+@specification
 class Sparsity:
     """Penalties on the networks of a fit; a factor of zero means no penalty."""
 
-    inputs: float = 0.0
+    inputs: Nonnegative = 0.0
     """Factor κ of the norm of each column of a first layer, which holds the weights of one input."""
-    grafts: float = 0.0
+    grafts: Nonnegative = 0.0
     """Factor κ of the norm of all weights of each network."""
-    first_layer: float = 0.0
+    first_layer: Nonnegative = 0.0
     """Factor κ of Σ |θ| over the weights of first layers, without biases."""
-    l2: float = 0.0
+    l2: Nonnegative = 0.0
     """Factor λ of ½ Σ θ² over the weights of all other layers and the biases of all layers."""
-    groups: tuple[tuple[tuple[int, ...], float], ...] = ()
+    groups: tuple[tuple[tuple[int, ...], Nonnegative], ...] = ()
     """Further groups of entries of θ that become zero jointly (group lasso), with the factors of their norms."""
 
 

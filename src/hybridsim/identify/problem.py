@@ -1,73 +1,23 @@
-"""A fit as a whole: the simulated setup, its free parameters, the recordings, and the stages of the fit."""
+"""A fit problem: the simulated setup, its free parameters, and the runs."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
 
 import jax
 import numpy as np
 
 from hybridsim.core.errors import HybridsimError
-from hybridsim.data.recording import Recording
+from hybridsim.data.run import Run
 from hybridsim.identify.initial_guess import InitialGuess, initial_guess
 from hybridsim.identify.objective import Objective, ObjectiveSettings
-from hybridsim.identify.penalty import NO_SPARSITY, Sparsity
-from hybridsim.identify.robust_loss import LOSSES
-from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
-from hybridsim.identify.solvers.solver import Solver
+from hybridsim.identify.stage import Stage
 from hybridsim.identify.theta_layout import ThetaLayout
 from hybridsim.identify.window_simulator import WindowSimulator
 from hybridsim.identify.windows import ChannelRoles, Windows, cut_windows, time_span
 from hybridsim.params.setup import Setup
 from hybridsim.params.space import ParameterSpace
 from hybridsim.sim.state import Inputs
-
-InitialStateMode = Literal["free", "prior", "measured"]
-
-
-@dataclass(frozen=True)
-class Stage:
-    """One stage of a fit: how the runs are cut into windows, the terms of the objective, and the solver."""
-
-    window: float | None = None
-    """Window length [s]; whole runs by default."""
-    stride: float | None = None
-    """Time between the beginnings of consecutive windows [s]; by default their length minus the burn-in or
-    the longest lag of network inputs, whichever is longer."""
-    burn_in: float = 0.0
-    """Time at the beginning of a window that is simulated but not compared [s], for the internal states of actuators to
-    converge: the delay, or about five time constants of a lag."""
-    initial_states: InitialStateMode = "free"
-    """Initial states of windows: `free`, free with a prior at the measured state (`prior`), or fixed at it
-    (`measured`)."""
-    initial_state_std: tuple[float, float] = (1e-3, 1e-2)
-    """Standard deviations of that prior in position [rad or m] and velocity [rad/s or m/s]."""
-    continuity: tuple[float, float] | None = None
-    """Standard deviations of continuity defects between windows in position [rad or m] and velocity [rad/s or m/s]."""
-    loss: str = "linear"
-    """Robust loss of the samples; see `robust_loss.py`."""
-    loss_scale: float = 1.0
-    """Residual beyond which the robust loss down-weights a sample, in standard deviations of the noise."""
-    sparsity: Sparsity = NO_SPARSITY
-    """Penalties on networks; see `penalty`."""
-    solver: Solver = field(default_factory=LevenbergMarquardt)
-
-    def __post_init__(self):
-        if self.loss not in LOSSES:
-            raise HybridsimError(f"unknown loss {self.loss!r}; choose one of {', '.join(LOSSES)}")
-        is_measured = self.initial_states == "measured"
-        if self.continuity is not None and (is_measured or self.stride is not None or self.burn_in):
-            raise HybridsimError(
-                'continuity requires initial_states = "free" or "prior", and windows without stride and burn_in'
-            )
-        if self.burn_in < 0.0 or (self.window is not None and 0.0 < self.window <= self.burn_in):
-            limit = f" and shorter than the window of {self.window:g} s" if self.window else ""
-            raise HybridsimError(f"burn_in must be nonnegative{limit}, not {self.burn_in:g} s")
-
-
-ONE_STEP = Stage(window=0.0, initial_states="measured")
-"""One-step prediction loss, common in the literature: simulate one step from every measured state."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,9 +27,9 @@ class FitProblem:
     setup: Setup
     space: ParameterSpace
     channel_roles: ChannelRoles
-    train: tuple[Recording, ...]
+    train: tuple[Run, ...]
     """Training runs."""
-    held_out: tuple[Recording, ...] = ()
+    held_out: tuple[Run, ...] = ()
     """Held-out runs."""
 
     def __post_init__(self):
@@ -102,7 +52,11 @@ class FitProblem:
         """Copy with new initial values or bounds of the same parameters; shares compiled code."""
         return self._share_simulators(replace(self, space=space))
 
-    def with_train(self, runs: Sequence[Recording]) -> "FitProblem":
+    def with_runs(self, train: Sequence[Run], held_out: Sequence[Run]) -> "FitProblem":
+        """Copy with other runs; shares compiled code."""
+        return self._share_simulators(replace(self, train=tuple(train), held_out=tuple(held_out)))
+
+    def with_train(self, runs: Sequence[Run]) -> "FitProblem":
         """Copy with new training runs; shares compiled code."""
         return self._share_simulators(replace(self, train=tuple(runs)))
 
@@ -128,7 +82,7 @@ class FitProblem:
         inputs = Inputs(np.zeros(self.setup.sim.model.nu), None, user)
         return WindowSimulator(self.setup, self.space, inputs, with_states=with_states)
 
-    def objective(self, stage: Stage, runs: Sequence[Recording] | None = None) -> tuple[Objective, InitialGuess]:
+    def objective(self, stage: Stage, runs: Sequence[Run] | None = None) -> tuple[Objective, InitialGuess]:
         """Objective of a stage, over the training runs by default, and the initial guess of the initial states."""
         runs = self.train if runs is None else runs
         self._check_initial_states(stage)
@@ -170,7 +124,7 @@ class FitProblem:
                 f'{free[0]} is free and its initial value may be wrong; use initial_states = "free"'
             )
 
-    def _check_internal_states(self, simulator: WindowSimulator, windows: Windows, runs: Sequence[Recording]) -> None:
+    def _check_internal_states(self, simulator: WindowSimulator, windows: Windows, runs: Sequence[Run]) -> None:
         """Raise if windows begin where internal states of actuation stages are unknown."""
         start_times = np.array([time_span(run, self.channel_roles)[0] for run in runs])
         if simulator.state_layout.has_internal_state and np.any(windows.start > start_times[windows.recording]):
@@ -188,7 +142,7 @@ class FitProblem:
         pairs = zip(sim.actuation.stages, states, strict=True)
         return [type(actuation_stage).__name__ for actuation_stage, state in pairs if jax.tree.leaves(state)]
 
-    def layout(self, runs: Sequence[Recording] | None = None) -> ThetaLayout:
+    def layout(self, runs: Sequence[Run] | None = None) -> ThetaLayout:
         """Layout of θ over the training runs, or over other runs."""
         return ThetaLayout(self.space, [recording.run_name for recording in (self.train if runs is None else runs)])
 

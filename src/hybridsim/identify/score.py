@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float
 
 from hybridsim.core.blas import limit_blas_to_one_thread
 from hybridsim.core.errors import HybridsimError
-from hybridsim.data.recording import Recording
+from hybridsim.data.run import Run
 from hybridsim.identify.initial_state_fit import (
     NEGLIGIBLE_COST,
     FittedPoint,
@@ -23,9 +23,10 @@ from hybridsim.identify.initial_state_fit import (
     growing_horizons,
 )
 from hybridsim.identify.objective import Objective, Point
-from hybridsim.identify.problem import FitProblem, Stage
+from hybridsim.identify.problem import FitProblem
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.identify.solvers.solver import Termination
+from hybridsim.identify.stage import Stage
 from hybridsim.identify.windows import time_span
 
 Array = np.ndarray
@@ -109,7 +110,7 @@ class WindowScores(NamedTuple):
 def score_windows(
     problem: FitProblem,
     thetas: Float[Array, "*P n"],
-    runs: Sequence[Recording],
+    runs: Sequence[Run],
     window: float | None,
     *,
     burn_in: float = 0.0,
@@ -131,7 +132,7 @@ def score_windows(
 def score_predictions(
     problem: FitProblem,
     thetas: Float[Array, "*P n"],
-    runs: Sequence[Recording],
+    runs: Sequence[Run],
     *,
     initialization_time: float,
     horizon: float,
@@ -208,9 +209,7 @@ def calibrate(objective: Objective, point: Point, *, max_steps: int = 30, growin
     return FittedPoint(point, has_converged)
 
 
-def _complete_windows(
-    problem: FitProblem, runs: Sequence[Recording], window: float | None, burn_in: float
-) -> Objective:
+def _complete_windows(problem: FitProblem, runs: Sequence[Run], window: float | None, burn_in: float) -> Objective:
     """Complete windows of runs, without the remainders at their ends; all windows if none is complete."""
     length = None if window is None else window + burn_in
     objective, _ = problem.objective(Stage(window=length, burn_in=burn_in), runs)
@@ -218,7 +217,7 @@ def _complete_windows(
     return objective.select(complete) if window is not None and len(complete) else objective
 
 
-def _is_calibration_window(problem: FitProblem, objective: Objective, runs: Sequence[Recording]) -> Bool[Array, " W"]:
+def _is_calibration_window(problem: FitProblem, objective: Objective, runs: Sequence[Run]) -> Bool[Array, " W"]:
     """Which windows are used to fit per-run parameters."""
     ends = np.array([time_span(run, problem.channel_roles) for run in runs])
     limit = ends[:, 0] + CALIBRATION_FRACTION * (ends[:, 1] - ends[:, 0])

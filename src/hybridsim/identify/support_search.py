@@ -16,11 +16,12 @@ import numpy as np
 from jaxtyping import Float
 
 from hybridsim.core.errors import DivergedError
-from hybridsim.identify.fit import fit
 from hybridsim.identify.penalty import Sparsity
-from hybridsim.identify.problem import FitProblem, Stage
+from hybridsim.identify.problem import FitProblem
 from hybridsim.identify.score import WindowScores, score_windows
+from hybridsim.identify.solve import solve
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
+from hybridsim.identify.stage import Stage
 from hybridsim.networks.prune import CONSTANT, PruningUnit, ablate, input_addresses, reseed
 from hybridsim.networks.weight_name import parse_weight_name
 from hybridsim.params.space import ParameterSpace
@@ -83,7 +84,7 @@ class SupportSearch:
     def run(self, seed: int) -> SeedResult:
         """Run the search."""
         all_inputs = frozenset(c for c in self.candidates if c.column != CONSTANT)
-        fitted = fit(
+        fitted = solve(
             self.problem.with_space(self.problem.space.with_initial(self.initial)), [*self.warm_up, self.stage]
         )
         dense = self.evaluate(all_inputs, fitted.theta, fitted.has_converged)
@@ -190,7 +191,7 @@ class SupportSearch:
         If the simulation diverges at the initial θ, this is the result, and evaluated like any other.
         """
         try:
-            fitted = fit(self.problem.with_space(space), stages)
+            fitted = solve(self.problem.with_space(space), stages)
         except DivergedError:
             return space.initial, False
         return fitted.theta, fitted.has_converged

@@ -18,8 +18,8 @@ from jaxtyping import Float
 from hybridsim.core.errors import HybridsimError
 from hybridsim.core.numerics import smooth_sign
 from hybridsim.data.derivative import derivative
-from hybridsim.data.recording import Recording
 from hybridsim.data.resample import resample
+from hybridsim.data.run import Run
 from hybridsim.data.series import Series
 from hybridsim.dynamics.passive import passive_torques
 from hybridsim.dynamics.regressor import inertial_regressor
@@ -55,7 +55,7 @@ class TorqueRegression(NamedTuple):
 
 
 def measured_motion(
-    setup: Setup, recordings: Sequence[Recording], channel_roles: ChannelRoles, filter_samples: int | None
+    setup: Setup, recordings: Sequence[Run], channel_roles: ChannelRoles, filter_samples: int | None
 ) -> MeasuredMotion:
     """Coordinates, velocities, accelerations and commands at the time stamps of the first channel used.
 

@@ -14,8 +14,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from hybridsim.core.errors import HybridsimError
-from hybridsim.data.recording import Recording
 from hybridsim.data.resample import resample
+from hybridsim.data.run import Run
 from hybridsim.sim.state import Inputs
 
 SLACK = 1e-6
@@ -118,7 +118,7 @@ class Windows:
 
 
 def cut_windows(
-    recordings: Sequence[Recording],
+    recordings: Sequence[Run],
     channel_roles: ChannelRoles,
     actuators: Sequence[str],
     *,
@@ -194,7 +194,7 @@ def _no_samples_message(length: float, skip: float) -> str:
     )
 
 
-def time_span(recording: Recording, channel_roles: ChannelRoles) -> tuple[float, float]:
+def time_span(recording: Run, channel_roles: ChannelRoles) -> tuple[float, float]:
     """First and last time [s] at which all used channels of a recording have data."""
     inputs = (*channel_roles.commands.values(), *channel_roles.user.values())
     names = [*channel_roles.noise, *(signal.channel for signal in inputs)]
@@ -206,7 +206,7 @@ def time_span(recording: Recording, channel_roles: ChannelRoles) -> tuple[float,
 
 
 def _samples(
-    recording: Recording,
+    recording: Run,
     channel_roles: ChannelRoles,
     t0: float,
     steps: int,
@@ -233,7 +233,7 @@ def _samples(
 
 
 def _inputs(
-    recording: Recording, channel_roles: ChannelRoles, actuators: Sequence[str], t0: float, steps: int, dt: float
+    recording: Run, channel_roles: ChannelRoles, actuators: Sequence[str], t0: float, steps: int, dt: float
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Commands (steps, nu) and user inputs of one window."""
     commands = np.zeros((steps, len(actuators)))
@@ -243,7 +243,7 @@ def _inputs(
     return commands, user
 
 
-def _step_values(recording: Recording, signal: InputSignal, t0: float, steps: int, dt: float) -> np.ndarray:
+def _step_values(recording: Run, signal: InputSignal, t0: float, steps: int, dt: float) -> np.ndarray:
     """Value of a signal in each step: held from the beginning of the step, or interpolated at its midpoint."""
     series = recording.series[signal.channel]
     # a command stamped with the beginning of a step acts in that step, despite rounding of time stamps

@@ -17,6 +17,7 @@ from hybridsim.model.assemble import assemble
 from hybridsim.model.merge import merge_fixed_joints
 from hybridsim.model.model import Model
 from hybridsim.model.specs import ModelSpec
+from hybridsim.model.topology import ModelSource
 
 MAX_LISTED = 20
 """Maximum number of problems with the same code that are listed individually; further ones are only counted."""
@@ -59,7 +60,9 @@ def inspect_model(path: str | Path, **kwargs: Unpack[LoadKwargs]) -> tuple[Model
     problems = downgrade_tolerated(problems, options.tolerate, str(path))
     if any(problem.severity is Severity.ERROR for problem in problems):
         return None, abbreviate_problems(problems)
-    return assemble(merge_fixed_joints(spec)[0] if options.merge else spec), abbreviate_problems(problems)
+    model = assemble(merge_fixed_joints(spec)[0] if options.merge else spec)
+    origin = ModelSource(str(Path(path).absolute()), dict(kwargs))
+    return replace(model, topology=replace(model.topology, source=origin)), abbreviate_problems(problems)
 
 
 def read_spec(path: str | Path, source: bytes, root: Element, options: LoadOptions) -> tuple[ModelSpec, list[Problem]]:

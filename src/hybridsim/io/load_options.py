@@ -1,9 +1,13 @@
 """Options for loading a model file: names, meanings and defaults."""
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY
 from pathlib import Path
-from typing import Literal, TypedDict, get_args
+from typing import Literal, TypedDict
+
+from pydantic import Field
+
+from hybridsim.core.specification import specification
 
 Base = Literal["fixed", "free"]
 """Whether the root link of a URDF is fixed to the world or free-floating."""
@@ -26,26 +30,29 @@ class LoadKwargs(TypedDict, total=False):
     """Folders outside the model's folder from which meshes and included files may be read."""
     merge: bool
     """Merge bodies on fixed joints into their parents (the default); they remain available as named frames."""
-    tolerate: Collection[str] | str
+    tolerate: Sequence[str] | str
     """Codes of errors to downgrade to warnings, such as `inertia.triangle`, or `all`. Only errors in inertias, limits,
     shapes and meshes can be downgraded; any other error makes the model unusable."""
 
 
-@dataclass(frozen=True)
+@specification
 class LoadOptions:
-    """Options for loading a model file, with defaults; see `LoadKwargs`."""
+    """Options for loading a model file."""
 
+    _: KW_ONLY
     base: Base = "fixed"
+    """Whether a URDF's root link is fixed to the world or free to move."""
     inertia: InertiaPolicy = "file"
-    packages: Mapping[str, str | Path] = field(default_factory=dict)
+    """Treatment of moving URDF links without mass or inertia: use the values of the file (`file`), compute them from
+    the shapes (`from_geometry`), or report an error (`error`)."""
+    packages: Mapping[str, str | Path] = Field(default_factory=dict)
+    """Folders of ROS packages, to resolve `package://` paths."""
     allowed_folders: Sequence[str | Path] = ()
+    """Folders outside that of the model from which meshes and included files may be read."""
     merge: bool = True
-    tolerate: Collection[str] | str = ()
-
-    def __post_init__(self):
-        for name, choices in (("base", get_args(Base)), ("inertia", get_args(InertiaPolicy))):
-            if getattr(self, name) not in choices:
-                raise ValueError(f"{name} must be one of {', '.join(choices)}, not {getattr(self, name)!r}")
+    """Merge bodies on fixed joints into their parents; they remain available as named frames."""
+    tolerate: str | Sequence[str] = ()
+    """Codes of problems to be tolerated, such as `inertia.triangle`, or `all`."""
 
 
 def option_hint(option: str, value: str | list[str] | dict[str, str]) -> str:

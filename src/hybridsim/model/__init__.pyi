@@ -13,6 +13,7 @@ from .inertial import solid_box as solid_box
 from .inertial import solid_capsule as solid_capsule
 from .inertial import solid_cylinder as solid_cylinder
 from .inertial import solid_ellipsoid as solid_ellipsoid
+from .joints import ElementaryJoint as ElementaryJoint
 from .joints import ElementaryJointType as ElementaryJointType
 from .model import Actuators as Actuators
 from .model import Bodies as Bodies
@@ -20,4 +21,5 @@ from .model import Joints as Joints
 from .model import Model as Model
 from .specs import JointKind as JointKind
 from .stretch import stretch_links as stretch_links
+from .topology import ModelSource as ModelSource
 from .topology import Topology as Topology

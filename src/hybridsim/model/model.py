@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from hybridsim.core.types import AnyArray, Vec3
 from hybridsim.model.geometry import Geometry
-from hybridsim.model.topology import Topology
+from hybridsim.model.topology import ModelSource, Topology
 from hybridsim.spatial.transform import Pose
 
 
@@ -110,6 +110,11 @@ class Model(eqx.Module):
     def name(self) -> str:
         """Name of the mechanism."""
         return self.topology.name
+
+    @property
+    def source(self) -> ModelSource | None:
+        """File that the model was loaded from; None for a mechanism built in Python."""
+        return self.topology.source
 
     @property
     def nb(self) -> int:

@@ -4,14 +4,25 @@ A topology is hashable and never traced: changing it triggers recompilation, as 
 a model (names, types of collision shapes); changing values of arrays does not.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from hybridsim.model.joints import ElementaryJointType
 
 WORLD = -1
 """Parent index of bodies attached to the world."""
+
+
+@dataclass(frozen=True)
+class ModelSource:
+    """File that a model was loaded from, and the options with which it was loaded."""
+
+    file: str
+    """Absolute path."""
+    options: Mapping[str, Any]
+    """Arguments of `load_model` that differ from their defaults."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +41,8 @@ class Topology:
     frame_bodies: tuple[int, ...] = ()
     """Body that each frame is fixed to; `WORLD` for frames fixed to the world."""
     name: str = field(default="model")
+    source: ModelSource | None = field(default=None, compare=False, repr=False)
+    """File that the model was loaded from, for exports; topologies from different files may be equal."""
 
     @property
     def nb(self) -> int:

@@ -7,6 +7,8 @@ the much smaller axial drag is neglected. The law is passive: the force on each 
 negative coefficients are treated as zero.
 """
 
+from typing import ClassVar
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -34,8 +36,17 @@ class RodDrag(eqx.Module):
     """Force per length and speed [N·s/m²]."""
     quadratic: Float[AnyArray, ""]
     """Force per length and squared speed [N·s²/m³]: half the product of fluid density, width and drag coefficient."""
+    wiring: ClassVar[str] = "reads the twist of a body (6 values) and returns a wrench (6 values)"
 
     def __init__(self, start: ArrayLike, end: ArrayLike, *, quadratic: float = 0.0, linear: float = 0.0):
+        """Define a rod.
+
+        Args:
+            start: first end of the rod in the body frame [m].
+            end: second end of the rod in the body frame [m].
+            quadratic: force per length and squared speed [N·s²/m³].
+            linear: force per length and speed [N·s/m²].
+        """
         self.start_point, self.end_point = (np.array(x, dtype=float) for x in (start, end))
         if (
             self.start_point.shape != (3,)
@@ -44,6 +55,11 @@ class RodDrag(eqx.Module):
         ):
             raise TapError(f"a rod needs two distinct end points with 3 components each, not {start!r} and {end!r}")
         self.linear, self.quadratic = np.asarray(linear, dtype=float), np.asarray(quadratic, dtype=float)
+
+    @classmethod
+    def sizes(cls, inputs: int, outputs: int) -> dict[str, int] | None:
+        """Size arguments for these numbers of inputs and outputs; None if they are not supported."""
+        return {} if (inputs, outputs) == (6, 6) else None
 
     def __call__(self, twist: Float[AnyArray, " 6"]) -> Float[Array, " 6"]:
         """Torque about the body's origin and force [N·m, N]."""

@@ -6,6 +6,7 @@ Graft("contact.friction_force", ["contact.normal_force", "contact.slip_velocity"
 """
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -16,7 +17,7 @@ from jaxtyping import Array, Float
 from hybridsim.core.errors import TapError
 from hybridsim.core.types import AnyArray, ArrayLike
 from hybridsim.networks.frozen_fields import FROZEN, as_scale
-from hybridsim.networks.mlp import MLP, Activation
+from hybridsim.networks.mlp import MLP, Activation, Units
 from hybridsim.networks.passive import SQUAREPLUS_ZERO, squareplus
 from hybridsim.taps.passivity import GraftWiring
 
@@ -36,12 +37,15 @@ class JointFriction(eqx.Module):
     """Typical velocity."""
     friction_scale: Float[AnyArray, ""] = eqx.field(metadata=FROZEN)
     """Typical friction [N·m or N]."""
+    wiring: ClassVar[str] = (
+        "reads any number of context inputs, then the velocity, and returns one torque (use per = 'element')"
+    )
 
     def __init__(
         self,
         context_size: int = 0,
         *,
-        hidden: Sequence[int] = (16, 16),
+        hidden: Sequence[Units] = (8, 8),
         activation: Activation = "tanh",
         seed: int = 0,
         input_shift: ArrayLike = 0.0,
@@ -77,6 +81,11 @@ class JointFriction(eqx.Module):
         )
         self.width, self.speed_scale = as_scale("width", width), as_scale("speed_scale", speed_scale)
         self.friction_scale = as_scale("friction_scale", friction_scale)
+
+    @classmethod
+    def sizes(cls, inputs: int, outputs: int) -> dict[str, int] | None:
+        """Size arguments for these numbers of inputs and outputs; None if they are not supported."""
+        return {"context_size": inputs - 1} if outputs == 1 and inputs else None
 
     def __call__(self, x: Float[AnyArray, " _"]) -> Float[Array, " 1"]:
         """Friction torque."""
@@ -116,13 +125,16 @@ class ConeFriction(eqx.Module):
     """Slip velocity w at which friction reaches 0.7 of its magnitude [m/s]; frozen."""
     speed_scale: Float[AnyArray, ""] = eqx.field(metadata=FROZEN)
     """Typical slip velocity [m/s]."""
+    wiring: ClassVar[str] = (
+        "reads the normal force, two slip velocities, then any number of context inputs, and returns two forces"
+    )
 
     def __init__(
         self,
         context_size: int = 0,
         *,
         friction: float = 1.0,
-        hidden: Sequence[int] = (16, 16),
+        hidden: Sequence[Units] = (8, 8),
         activation: Activation = "tanh",
         seed: int = 0,
         input_shift: ArrayLike = 0.0,
@@ -130,7 +142,19 @@ class ConeFriction(eqx.Module):
         width: float = 0.01,
         speed_scale: float = 1.0,
     ):
-        """Initialize the network at σ = 1/2; arguments as for `JointFriction`; `friction` is the μ of the cone."""
+        """Initialize the network at σ = 1/2.
+
+        Args:
+            context_size: number of inputs other than normal force and slip; they come last.
+            friction: friction coefficient of the cone.
+            hidden: units of the hidden layers.
+            activation: activation of the hidden layers.
+            seed: seed of the initial weights.
+            input_shift: subtracted from the context, in its units.
+            input_scale: divisor of the context.
+            width: slip velocity at which friction reaches 0.7 of its magnitude [m/s].
+            speed_scale: typical slip velocity [m/s].
+        """
         shift, divisor = (
             np.broadcast_to(np.asarray(x, dtype=float), (context_size,)) for x in (input_shift, input_scale)
         )
@@ -145,6 +169,11 @@ class ConeFriction(eqx.Module):
         )
         self.width, self.speed_scale = as_scale("width", width), as_scale("speed_scale", speed_scale)
         self.friction_coefficient = as_scale("friction", friction)
+
+    @classmethod
+    def sizes(cls, inputs: int, outputs: int) -> dict[str, int] | None:
+        """Size arguments for these numbers of inputs and outputs; None if they are not supported."""
+        return {"context_size": inputs - 3} if outputs == 2 and inputs >= 3 else None
 
     def __call__(self, x: Float[AnyArray, " _"]) -> Float[Array, " 2"]:
         """Components of the friction force along both tangents [N]."""

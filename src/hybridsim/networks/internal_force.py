@@ -7,6 +7,7 @@ conserved and the force is passive: it consists of a potential force and nonnega
 """
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -18,7 +19,7 @@ from hybridsim.core.errors import TapError
 from hybridsim.core.numerics import cross, direction_and_length
 from hybridsim.core.types import AnyArray, ArrayLike
 from hybridsim.networks.frozen_fields import FROZEN, as_scale
-from hybridsim.networks.mlp import MLP, Activation
+from hybridsim.networks.mlp import MLP, Activation, Units
 from hybridsim.networks.passive import SQUAREPLUS_ZERO, squareplus
 from hybridsim.spatial.rotation import matrix_from_rotation_vector
 from hybridsim.taps.passivity import GraftWiring
@@ -41,13 +42,16 @@ class InternalForce(eqx.Module):
     """Typical distance [m]."""
     damping_scale: Float[AnyArray, ""] = eqx.field(metadata=FROZEN)
     """Typical damping [N·s/m]; if zero, the force depends on the distance only."""
+    wiring: ClassVar[str] = (
+        "reads poses and twists of two bodies (24 values) and returns the wrench on each (12 values)"
+    )
 
     def __init__(
         self,
         first_point: ArrayLike = (0.0, 0.0, 0.0),
         second_point: ArrayLike = (0.0, 0.0, 0.0),
         *,
-        hidden: Sequence[int] = (16, 16),
+        hidden: Sequence[Units] = (8, 8),
         activation: Activation = "tanh",
         seed: int = 0,
         force_scale: float = 1.0,
@@ -71,6 +75,11 @@ class InternalForce(eqx.Module):
         self.force_scale = as_scale("force_scale", force_scale)
         self.distance_scale = as_scale("distance_scale", distance_scale)
         self.damping_scale = as_scale("damping_scale", damping_scale, allow_zero=True)
+
+    @classmethod
+    def sizes(cls, inputs: int, outputs: int) -> dict[str, int] | None:
+        """Size arguments for these numbers of inputs and outputs; None if they are not supported."""
+        return {} if (inputs, outputs) == (24, 12) else None
 
     def __call__(self, x: Float[AnyArray, " 24"]) -> Float[Array, " 12"]:
         """Wrenches on the first and the second body [N·m, N]."""

@@ -9,6 +9,7 @@ revolute and prismatic joints only, and not with impulse contact, which does not
 """
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -18,7 +19,7 @@ from jaxtyping import Array, Float
 from hybridsim.core.errors import TapError
 from hybridsim.core.types import AnyArray, ArrayLike
 from hybridsim.networks.frozen_fields import FROZEN, as_scale
-from hybridsim.networks.mlp import MLP, Activation
+from hybridsim.networks.mlp import MLP, Activation, Units
 from hybridsim.networks.passive import Conservative, cholesky_factor, entries_of_zero_factor
 from hybridsim.taps.passivity import GraftWiring
 
@@ -32,12 +33,15 @@ class Lagrangian(eqx.Module):
     inertia_scale: Float[AnyArray, ""] = eqx.field(metadata=FROZEN)
     """Typical inertia [kg·m² or kg]; the initial M_add has a thousandth of it on its diagonal."""
     size: int = eqx.field(static=True)
+    wiring: ClassVar[str] = (
+        "reads coordinates, velocities, accelerations and the mass matrix of as many joints as it has outputs"
+    )
 
     def __init__(
         self,
         size: int,
         *,
-        hidden: Sequence[int] = (16, 16),
+        hidden: Sequence[Units] = (8, 8),
         activation: Activation = "tanh",
         seed: int = 0,
         input_shift: ArrayLike = 0.0,
@@ -61,6 +65,11 @@ class Lagrangian(eqx.Module):
         self.inertia = MLP(size, size * (size + 1) // 2, seed=seed, **shape)
         self.conservative = Conservative(size, seed=seed + 1, potential_scale=potential_scale, **shape)
         self.inertia_scale, self.size = as_scale("inertia_scale", inertia_scale), size
+
+    @classmethod
+    def sizes(cls, inputs: int, outputs: int) -> dict[str, int] | None:
+        """Size arguments for these numbers of inputs and outputs; None if they are not supported."""
+        return {"size": outputs} if inputs == 3 * outputs + outputs**2 else None
 
     def __call__(self, x: Float[AnyArray, " _"]) -> Float[Array, " n"]:
         """Accelerations."""

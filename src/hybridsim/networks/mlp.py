@@ -2,17 +2,20 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Literal
+from typing import Annotated, ClassVar, Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
+from pydantic import Field
 
 from hybridsim.core.types import AnyArray, ArrayLike
 from hybridsim.networks.frozen_fields import FROZEN, as_scale
 
+Units = Annotated[int, Field(ge=1, le=4096)]
+"""Units of a layer."""
 Activation = Literal["identity", "tanh", "sin", "relu", "softplus", "elu", "sigmoid", "softsign"]
 
 _ACTIVATIONS = {
@@ -47,13 +50,14 @@ class MLP(eqx.Module):
     input_bias: Float[AnyArray, " _"] | None
     """Added to the normalized inputs; none by default, because the first layer has biases."""
     activation: Activation = eqx.field(static=True)
+    wiring: ClassVar[str] = "reads and returns any number of values"
 
     def __init__(
         self,
         inputs: int,
         outputs: int,
         *,
-        hidden: Sequence[int] = (16, 16),
+        hidden: Sequence[Units] = (8, 8),
         activation: Activation = "tanh",
         seed: int = 0,
         input_shift: ArrayLike = 0.0,
@@ -61,6 +65,19 @@ class MLP(eqx.Module):
         output_scale: ArrayLike = 1.0,
         input_bias: bool = False,
     ):
+        """Initialize the network.
+
+        Args:
+            inputs: number of inputs.
+            outputs: number of outputs.
+            hidden: units of the hidden layers.
+            activation: activation function of the hidden layers.
+            seed: seed of the initial weights.
+            input_shift: subtracted from the inputs, in their units; a scalar or one value per input.
+            input_scale: divisor of the inputs, in their units; a scalar or one value per input.
+            output_scale: factor of the outputs, in their units; a scalar or one value per output.
+            input_bias: whether a free bias is added to every input, as in the original NeuralSim.
+        """
         if activation not in _ACTIVATIONS:
             raise ValueError(f"unknown activation {activation!r}; choose one of {', '.join(_ACTIVATIONS)}")
         sizes = (inputs, *hidden, outputs)
@@ -163,6 +180,11 @@ class MLP(eqx.Module):
             ),
             is_leaf=lambda x: x is None,
         )
+
+    @classmethod
+    def sizes(cls, inputs: int, outputs: int) -> dict[str, int] | None:
+        """Size arguments for these numbers of inputs and outputs; None if they are not supported."""
+        return {"inputs": inputs, "outputs": outputs}
 
     def __call__(self, x: Float[AnyArray, " _"]) -> Float[AnyArray, " _"]:
         """Outputs of the network in their units."""

@@ -11,6 +11,7 @@ derivative of a nonnegative damping with respect to its weights vanishes where t
 """
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -20,7 +21,7 @@ from jaxtyping import Array, Float
 
 from hybridsim.core.types import AnyArray, ArrayLike
 from hybridsim.networks.frozen_fields import FROZEN, as_scale
-from hybridsim.networks.mlp import MLP, Activation, Constant
+from hybridsim.networks.mlp import MLP, Activation, Constant, Units
 from hybridsim.taps.passivity import GraftWiring
 
 INITIAL_FRACTION = 1e-3
@@ -41,13 +42,14 @@ class Dissipative(eqx.Module):
     """Typical damping, in units of torque per velocity."""
     size: int = eqx.field(static=True)
     """Number of joints."""
+    wiring: ClassVar[str] = "reads any number of context inputs, then as many velocities as it returns torques"
 
     def __init__(
         self,
         context_size: int,
         size: int,
         *,
-        hidden: Sequence[int] = (16, 16),
+        hidden: Sequence[Units] = (8, 8),
         activation: Activation = "tanh",
         seed: int = 0,
         input_shift: ArrayLike = 0.0,
@@ -70,6 +72,11 @@ class Dissipative(eqx.Module):
         shape = {"hidden": hidden, "activation": activation, "input_shift": input_shift, "input_scale": input_scale}
         self.net = MLP(context_size, entries, seed=seed, **shape) if context_size else Constant(entries)
         self.damping_scale, self.size = as_scale("damping_scale", damping_scale), size
+
+    @classmethod
+    def sizes(cls, inputs: int, outputs: int) -> dict[str, int] | None:
+        """Size arguments for these numbers of inputs and outputs; None if they are not supported."""
+        return {"context_size": inputs - outputs, "size": outputs} if inputs >= outputs else None
 
     def __call__(self, x: Float[AnyArray, " _"]) -> Float[Array, " n"]:
         """Joint torques."""
@@ -103,12 +110,13 @@ class Conservative(eqx.Module):
     """Maps coordinates to the potential."""
     potential_scale: Float[AnyArray, ""] = eqx.field(metadata=FROZEN)
     """Typical potential [J]."""
+    wiring: ClassVar[str] = "reads as many coordinates as it returns torques"
 
     def __init__(
         self,
         size: int,
         *,
-        hidden: Sequence[int] = (16, 16),
+        hidden: Sequence[Units] = (8, 8),
         activation: Activation = "tanh",
         seed: int = 0,
         input_shift: ArrayLike = 0.0,
@@ -119,6 +127,11 @@ class Conservative(eqx.Module):
         shape = {"hidden": hidden, "activation": activation, "input_shift": input_shift, "input_scale": input_scale}
         self.net = MLP(size, 1, seed=seed, **shape)
         self.potential_scale = as_scale("potential_scale", potential_scale)
+
+    @classmethod
+    def sizes(cls, inputs: int, outputs: int) -> dict[str, int] | None:
+        """Size arguments for these numbers of inputs and outputs; None if they are not supported."""
+        return {"size": outputs} if inputs == outputs else None
 
     def __call__(self, q: Float[AnyArray, " n"]) -> Float[Array, " n"]:
         """Joint torques."""
@@ -157,13 +170,16 @@ class PortHamiltonian(eqx.Module):
     """Maps coordinates to the entries of G; None without ports."""
     size: int = eqx.field(static=True)
     ports: int = eqx.field(static=True)
+    wiring: ClassVar[str] = (
+        "reads as many coordinates and velocities as it returns torques, then the inputs of its port"
+    )
 
     def __init__(
         self,
         size: int,
         *,
         ports: int = 0,
-        hidden: Sequence[int] = (16, 16),
+        hidden: Sequence[Units] = (8, 8),
         activation: Activation = "tanh",
         seed: int = 0,
         input_shift: ArrayLike = 0.0,
@@ -179,6 +195,11 @@ class PortHamiltonian(eqx.Module):
         self.gyroscopic = MLP(size, pairs, seed=seed + 2, output_scale=damping_scale, **shape) if pairs else None
         self.port = MLP(size, size * ports, seed=seed + 3, **shape) if ports else None
         self.size, self.ports = size, ports
+
+    @classmethod
+    def sizes(cls, inputs: int, outputs: int) -> dict[str, int] | None:
+        """Size arguments for these numbers of inputs and outputs; None if they are not supported."""
+        return {"size": outputs, "ports": inputs - 2 * outputs} if inputs >= 2 * outputs else None
 
     def __call__(self, x: Float[AnyArray, " _"]) -> Float[Array, " n"]:
         """Joint torques."""

@@ -53,7 +53,7 @@ def scalar_parameters(address: str, setup: Setup) -> tuple[ScalarParameter, ...]
             INERTIAL.name,
             *(array.name for list_arrays in PLUGIN_ARRAYS.values() for array in list_arrays(setup)),
         ]
-        raise ParameterError(f"there is no parameter {name!r}; {name_hint(name, valid)}")
+        raise ParameterError(f"there is no parameter {name!r}", name_hint(name, valid))
     kind = BY_NAME[max(candidates, key=len)]
     rows, patterns = _split(text, kind.name)
     available = row_names(kind.row_kind, setup)
@@ -71,9 +71,9 @@ def _split(text: str, name: str) -> tuple[str | None, str]:
     if suffix.startswith("["):
         rows, closing, suffix = suffix[1:].partition("]")
         if not closing:
-            raise ParameterError(f"cannot parse the address {text!r}: missing closing bracket")
+            raise ParameterError(f"cannot parse the address {text!r}: missing closing bracket", "add it")
     if suffix and not suffix.startswith("."):
-        raise ParameterError(f"cannot parse the address {text!r}; write group.parameter[names].component")
+        raise ParameterError(f"cannot parse the address {text!r}", "write group.parameter[names].component")
     return rows, suffix[1:]
 
 
@@ -97,7 +97,7 @@ def _match_patterns(patterns: str | None, names: Sequence[str], address: str, ma
         matches = match(pattern)
         if not matches:
             joints = [name.partition(".")[0] for name in names]
-            raise ParameterError(f"{address!r}: nothing is named {pattern!r}; {name_hint(pattern, [*names, *joints])}")
+            raise ParameterError(f"{address!r}: nothing is named {pattern!r}", name_hint(pattern, [*names, *joints]))
         selected += [k for k in matches if k not in selected]
     return selected
 
@@ -109,7 +109,7 @@ def _matching_components(patterns: str, names: Sequence[str], address: str) -> l
     for pattern in (part.strip() for part in patterns.split(",")):
         matches = [k for k, name in enumerate(names) if fnmatchcase(name, pattern)]
         if not matches:
-            raise ParameterError(f"{address!r}: there is no component {pattern!r}; {name_hint(pattern, names)}")
+            raise ParameterError(f"{address!r}: there is no component {pattern!r}", name_hint(pattern, names))
         selected += [k for k in matches if k not in selected]
     return selected
 
@@ -133,7 +133,7 @@ def _row_parameters(kind: ParameterKind, row: RowName, components: list[int], se
         vector = np.asarray(leaf_at(setup, path))
         length = float(np.linalg.norm(vector))
         if length == 0.0:
-            raise ParameterError("gravity is zero and has no direction; free gravity.z instead of gravity.magnitude")
+            raise ParameterError("gravity is zero and has no direction", "free gravity.z instead of gravity.magnitude")
         group = Magnitude(name, 0, (length,), path, tuple(vector.tolist()))
         locations, units = [GroupMember(group, 0)], [unit]
     else:
@@ -157,7 +157,7 @@ def _plugin_parameters(address: str, head: str, setup: Setup) -> tuple[ScalarPar
             elif (patterns := _entry_patterns(part, array.name)) is not None:
                 result += _entry_parameters(array, _matching_entries(patterns, array, address, setup))
         if len(result) == count_before:
-            raise ParameterError(_not_found_message(part, head, arrays, setup))
+            raise _not_found_error(part, head, arrays, setup)
     return tuple(result)
 
 
@@ -212,17 +212,18 @@ def _entry_parameters(array: PluginArray, indices: Iterable[int]) -> list[Scalar
     return [ScalarParameter(names[k], units[k], kind, LeafEntry(array.path, k)) for k in indices]
 
 
-def _not_found_message(address: str, head: str, arrays: Sequence[PluginArray], setup: Setup) -> str:
+def _not_found_error(address: str, head: str, arrays: Sequence[PluginArray], setup: Setup) -> ParameterError:
     contact = setup.sim.contact
     if head == "contact" and not contact.candidates.nc:
-        return f"{address!r}: {NO_CONTACTS}"
+        return ParameterError(f"{address!r}: {NO_CONTACTS}")
     if head == "contact" and _is_unspecified(contact, field := address.partition("[")[0].partition(".")[2]):
         model = type(contact).__name__
         if field in SURFACE_PARAMETERS:
             alternative = f"free {SURFACE_PARAMETERS[field]}, or pass {field} to {model}"
-            return f"{address!r}: this {model} takes its {field} from the surfaces; {alternative}"
-        return f"{address!r}: this {model} derives its {field} from the time step; pass a value to make it a parameter"
-    return f"there is no parameter {address!r}; {name_hint(address, [array.name for array in arrays])}"
+            return ParameterError(f"{address!r}: this {model} takes its {field} from the surfaces", alternative)
+        message = f"{address!r}: this {model} derives its {field} from the time step"
+        return ParameterError(message, "pass a value to make it a parameter")
+    return ParameterError(f"there is no parameter {address!r}", name_hint(address, [array.name for array in arrays]))
 
 
 def _is_unspecified(component: Any, field: str) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from hybridsim.contact.compliant.compliant_contact import CompliantContact
 from hybridsim.contact.contact import AbstractContact
+from hybridsim.core.errors import Problem
 from hybridsim.params.leaves import LeafEntry
 from hybridsim.params.scalar_parameter import ScalarParameter
 from hybridsim.params.setup import Setup
@@ -14,7 +15,7 @@ SURFACE_FIELDS = ("stiffness", "damping")
 """Parameters that compliant contact takes from the surfaces unless they are passed to the contact model."""
 
 
-def inactive_parameter_problems(parameters: Sequence[ScalarParameter], setup: Setup) -> list[str]:
+def inactive_parameter_problems(parameters: Sequence[ScalarParameter], setup: Setup) -> list[Problem]:
     """Problems with parameters that would have no effect."""
     contact, problems = setup.sim.contact, []
     for parameter in parameters:
@@ -30,7 +31,7 @@ def inactive_parameter_problems(parameters: Sequence[ScalarParameter], setup: Se
     return problems
 
 
-def _missing_row_problems(parameter: ScalarParameter, field: str, contact: AbstractContact) -> Iterator[str]:
+def _missing_row_problems(parameter: ScalarParameter, field: str, contact: AbstractContact) -> Iterator[Problem]:
     """Problem with joint friction or a limit that has no constraint row in impulse contact."""
     rows = getattr(contact, "joints", None)
     if (
@@ -40,30 +41,29 @@ def _missing_row_problems(parameter: ScalarParameter, field: str, contact: Abstr
     ):
         return
     what = "dry friction" if CONSTRAINT_ROWS[field] == "frictional" else "a limit"
-    yield (
-        f"{parameter.name!r} would have no effect: with impulse contact, {what} acts only on joints that have it "
-        f"when the simulator is built; give the joint {what} in the model"
+    message = (
+        f"{parameter.name!r} would have no effect: with impulse contact, {what} acts only on joints that have it when "
+        "the simulator is built"
     )
+    yield Problem(message, f"give the joint {what} in the model", code="project.free", element=parameter.name)
 
 
 def _unused_surface_problems(
     parameter: ScalarParameter, field: str, pairs: Sequence[int], contact: CompliantContact
-) -> Iterator[str]:
+) -> Iterator[Problem]:
     """Problem with a surface parameter that no candidate pair uses."""
     shapes = {shape for k in pairs for shape in (contact.candidates.pairs[k].first, contact.candidates.pairs[k].second)}
     if parameter.location.index not in shapes:
-        yield (
-            f"{parameter.name!r} would have no effect: no contact takes its {field} from this surface; give the shape "
-            f"a {field} in the model, or free contact.{field}"
-        )
+        message = f"{parameter.name!r} would have no effect: no contact takes its {field} from this surface"
+        fix = f"give the shape a {field} in the model, or free contact.{field}"
+        yield Problem(message, fix, code="project.free", element=parameter.name)
 
 
 def _surface_derived_pair_problems(
     parameter: ScalarParameter, field: str, pairs: Sequence[int], contact: CompliantContact
-) -> Iterator[str]:
+) -> Iterator[Problem]:
     """Problem with a pair parameter that is taken from the surfaces."""
     if parameter.location.index in pairs:
-        yield (
-            f"{parameter.name!r} would have no effect: this pair takes its {field} from the surfaces; free "
-            f"geometry.{field}, or pass {field} to CompliantContact"
-        )
+        message = f"{parameter.name!r} would have no effect: this pair takes its {field} from the surfaces"
+        fix = f"free geometry.{field}, or pass {field} to CompliantContact"
+        yield Problem(message, fix, code="project.free", element=parameter.name)

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hybridsim.core.errors import ParameterError
+from hybridsim.core.errors import ParameterError, Problem
 from hybridsim.params.address import scalar_parameters
 from hybridsim.params.catalogue import ParameterForm, Sign
-from hybridsim.params.free import Free, option_problems
+from hybridsim.params.free import Free
 from hybridsim.params.inactive_parameters import inactive_parameter_problems
 from hybridsim.params.leaves import leaf_at
 from hybridsim.params.maps import Interval, Linear, Log, ParameterMap, compact, power_of_two
@@ -53,16 +53,15 @@ class ResolvedFree:
         return self.map.theta(mean), std / self.map.derivative(mean)
 
 
-def resolve(free: Free, setup: Setup) -> ResolvedFree | list[str]:
+def resolve(free: Free, setup: Setup) -> ResolvedFree | list[Problem]:
     """The entries of θ that a `Free` specifies in a setup, or all problems with it."""
-    if problems := list(option_problems(free)):
-        return problems
     selections: list[tuple[ScalarParameter, ...]] = []
+    problems: list[Problem] = []
     for address in free.names:
         try:
             selections.append(scalar_parameters(address, setup))
         except ParameterError as error:
-            problems.append(str(error))
+            problems.append(free_problem(error.message, error.fix))
     if problems:
         return problems
     parameters = tuple(p for selection in selections for p in selection)
@@ -80,27 +79,32 @@ def resolve(free: Free, setup: Setup) -> ResolvedFree | list[str]:
     return ResolvedFree(free, parameters, tie_factors, initial, lower, upper, mapping)
 
 
-def _incompatible_options(free: Free, parameters: tuple[ScalarParameter, ...]) -> list[str]:
+def free_problem(message: str, fix: str) -> Problem:
+    """A problem with free parameters."""
+    return Problem(message, fix, code="project.free")
+
+
+def _incompatible_options(free: Free, parameters: tuple[ScalarParameter, ...]) -> list[Problem]:
     """Problems with options that do not apply to these parameters."""
     if free.map is None and len({c.kind.default_map for c in parameters}) > 1:
-        return [f"{free.label!r} selects parameters with different default maps; specify map="]
+        return [free_problem(f"{free.label!r} selects parameters with different default maps", "specify map")]
     if not any(c.kind.form is ParameterForm.RELATIVE for c in parameters):
         return []
     prefix = f"{free.label!r}: the inertial parameters of a body"
     problems = []
     if free.is_tied:
-        problems.append(f"{prefix} cannot be tied; tie inertial[...].mass or scalar parameters such as body.mass")
+        fix = "tie inertial[...].mass or scalar parameters such as body.mass"
+        problems.append(free_problem(f"{prefix} cannot be tied", fix))
     if free.initial not in (None, "current"):
-        problems.append(
-            f"{prefix} always have the model's values as initial values; change the model instead of initial="
-        )
+        message = f"{prefix} always have the model's values as initial values"
+        problems.append(free_problem(message, "change the model instead of initial"))
     if free.map not in (None, "linear"):
-        problems.append(f"{prefix} have their own parametrization; omit map={free.map!r}")
+        problems.append(free_problem(f"{prefix} have their own parametrization", f"omit the map {free.map!r}"))
     return problems
 
 
 def _initial_values(
-    free: Free, parameters: tuple[ScalarParameter, ...], factors: np.ndarray, setup: Setup, problems: list[str]
+    free: Free, parameters: tuple[ScalarParameter, ...], factors: np.ndarray, setup: Setup, problems: list[Problem]
 ) -> np.ndarray:
     """Initial values, one per entry of θ."""
     entries = 1 if free.is_tied else len(parameters)
@@ -109,18 +113,24 @@ def _initial_values(
     current = current_values(setup, parameters)
     for parameter, value in zip(parameters, current, strict=True):
         if not np.isfinite(value):
-            problems.append(f"{parameter.name!r} is {value}, which cannot be an initial value; specify initial=")
+            message = f"{parameter.name!r} is {value}, which cannot be an initial value"
+            problems.append(free_problem(message, "specify initial"))
     if not free.is_tied or problems:
         return current
     shared = current / factors
     if np.ptp(shared) > TIED_TOLERANCE * np.abs(shared).max():
         listed = ", ".join(f"{c.name} = {value:g}" for c, value in list(zip(parameters, current, strict=True))[:6])
-        problems.append(f"{free.label!r}: tied parameters have different values ({listed}); specify initial=")
+        message = f"{free.label!r}: tied parameters have different values ({listed})"
+        problems.append(free_problem(message, "specify initial"))
     return shared[:1]
 
 
 def _bounds(
-    free: Free, parameters: tuple[ScalarParameter, ...], factors: np.ndarray, initial: np.ndarray, problems: list[str]
+    free: Free,
+    parameters: tuple[ScalarParameter, ...],
+    factors: np.ndarray,
+    initial: np.ndarray,
+    problems: list[Problem],
 ) -> tuple[np.ndarray, np.ndarray]:
     """Bounds of the values, one pair per entry of θ: those of the user, within the physical limits."""
     kinds = [p.kind for p in parameters]
@@ -137,19 +147,16 @@ def _bounds(
         )
     for name, reason, (minimum, maximum) in zip(names, reasons, limits, strict=True):
         if minimum > free.lower > -np.inf or maximum < free.upper < np.inf:
-            problems.append(
-                f"{name!r} must be between {minimum:g} and {maximum:g} ({reason}); specify bounds within these limits"
-            )
+            message = f"{name!r} must be between {minimum:g} and {maximum:g} ({reason})"
+            problems.append(free_problem(message, "specify bounds within these limits"))
     lower, upper = np.maximum(free.lower, limits[:, 0]), np.minimum(free.upper, limits[:, 1])
     # a bound of zero on a positive parameter stands for a value close to zero
     lower = np.where(is_positive & (lower == 0.0), MIN_POSITIVE_RATIO * np.maximum(initial, 0.0), lower)
     upper = np.where(is_positive & (upper == 0.0), MIN_POSITIVE_RATIO * np.minimum(initial, 0.0), upper)
     for name, value, low, high in zip(names, initial, lower, upper, strict=True):
         if not low <= value <= high:
-            problems.append(
-                f"{name!r} has the initial value {value:g}, outside its bounds {low:g} and {high:g}; specify initial= "
-                "or other bounds"
-            )
+            message = f"{name!r} has the initial value {value:g}, outside its bounds {low:g} and {high:g}"
+            problems.append(free_problem(message, "specify initial or other bounds"))
     return lower, upper
 
 
@@ -160,7 +167,7 @@ def _map(
     initial: np.ndarray,
     lower: np.ndarray,
     upper: np.ndarray,
-    problems: list[str],
+    problems: list[Problem],
 ) -> ParameterMap | None:
     """Map of the entries of θ."""
     map_name = free.map or parameters[0].kind.default_map
@@ -168,21 +175,20 @@ def _map(
     if map_name == "interval":
         for name, value, low, high in zip(names, initial, lower, upper, strict=True):
             if not np.isfinite([low, high]).all():
-                problems.append(
-                    f"{name!r}: map 'interval' needs two finite bounds, not {low:g} and {high:g}; specify bounds="
-                )
+                message = f"{name!r}: map 'interval' needs two finite bounds, not {low:g} and {high:g}"
+                problems.append(free_problem(message, "specify bounds"))
             elif not low < value < high:
-                problems.append(
+                message = (
                     f"{name!r} has the initial value {value:g} at one of its bounds {low:g} and {high:g}, which map "
-                    "'interval' never reaches; specify initial= between them, or use map 'linear'"
+                    "'interval' never reaches"
                 )
+                problems.append(free_problem(message, "specify initial between them, or use map 'linear'"))
         mapping = Interval(compact(lower), compact(upper))
     elif map_name == "log":
         for name, value in zip(names, initial, strict=True):
             if not value > 0.0:
-                problems.append(
-                    f"{name!r} has the initial value {value:g}, which has no logarithm; use another map or initial="
-                )
+                message = f"{name!r} has the initial value {value:g}, which has no logarithm"
+                problems.append(free_problem(message, "use another map or initial value"))
         scale = initial if free.scale is None else np.full(initial.shape, free.scale)
         positive = np.where(scale > 0.0, scale, 1.0)
         mapping = Log(compact(positive if free.scale else np.array([power_of_two(x) for x in positive])))
@@ -191,7 +197,8 @@ def _map(
     if problems or free.prior is None:
         return None if problems else mapping
     if not np.isfinite(mapping.theta(np.full(initial.shape, free.prior[0]))).all():
-        problems.append(f"{free.label!r}: the prior mean {free.prior[0]:g} is outside the range of the map")
+        message = f"{free.label!r}: the prior mean {free.prior[0]:g} is outside the range of the map"
+        problems.append(free_problem(message, "use another map or prior"))
     return None if problems else mapping
 
 

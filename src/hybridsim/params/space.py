@@ -15,13 +15,13 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Float
 
-from hybridsim.core.errors import ParameterError
+from hybridsim.core.errors import ParameterError, Problem
 from hybridsim.core.types import AnyArray, ArrayLike
 from hybridsim.params.catalogue import BY_NAME
 from hybridsim.params.free import Free
 from hybridsim.params.leaves import LeafEntry, leaf_at
 from hybridsim.params.parametrization import ParameterGroup
-from hybridsim.params.resolve import ResolvedFree, resolve
+from hybridsim.params.resolve import ResolvedFree, free_problem, resolve
 from hybridsim.params.scalar_parameter import GroupMember, ScalarParameter, current_values
 from hybridsim.params.setup import Setup
 from hybridsim.params.theta_map import ThetaMap, ThetaSlice, group_inputs, leaf_slices
@@ -87,7 +87,7 @@ class ParameterSpace:
                 problems += part
         problems += ownership_conflicts([c for part in parts for c in part.parameters])
         if problems:
-            raise ParameterError("\n".join(problems))
+            raise ParameterError("\n".join(f"{problem.message}; {problem.fix}" for problem in problems))
         self._parts: tuple[ResolvedFree, ...] = tuple(parts)
         self.theta_map = _theta_map(self._parts, setup)
         self.names = tuple(name for part in parts for name in part.names)
@@ -241,20 +241,21 @@ class ParameterSpace:
                 yield from ((part.free.label, entry) for p in part.parameters for entry in p.entries)
 
 
-def ownership_conflicts(parameters: Sequence[ScalarParameter]) -> list[str]:
-    """Messages about parameters that are free twice or determine the same array entry."""
+def ownership_conflicts(parameters: Sequence[ScalarParameter]) -> list[Problem]:
+    """Problems with parameters that are free twice or determine the same array entry."""
     names: set[str] = set()
     owners: dict[LeafEntry, tuple[str | ParameterGroup, str]] = {}
-    problems: dict[str, None] = {}
+    problems: dict[Problem, None] = {}
     for parameter in parameters:
         if parameter.name in names:
-            problems[f"{parameter.name!r} is free twice; list it once"] = None
+            problems[free_problem(f"{parameter.name!r} is free twice", "list it once")] = None
             continue
         names.add(parameter.name)
         for entry in parameter.entries:
             owner, name = owners.setdefault(entry, (parameter.owner, parameter.name))
             if owner != parameter.owner:
-                problems[f"{name!r} and {parameter.name!r} determine the same value; free one of them"] = None
+                message = f"{name!r} and {parameter.name!r} determine the same value"
+                problems[free_problem(message, "free one of them")] = None
     return list(problems)
 
 

@@ -1,27 +1,21 @@
 """A fit with a run folder: start or resume, checkpoints and history during the fit, result and report at the end."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from jaxtyping import Float
 
-from hybridsim.core.errors import HybridsimError
-from hybridsim.identify.fit import FitResult, Progress, fit
-from hybridsim.identify.score import WindowScores, score_windows
-from hybridsim.project.build.task import Task
-from hybridsim.project.report.comparison import (
-    HELD_OUT,
-    RECONSTRUCTED,
-    TRAINING,
-    Comparison,
-    comparison,
-    prediction_comparisons,
-    scoring_window,
-    theta_before_fit,
-)
-from hybridsim.project.report.figures import fit_figures
+from hybridsim.core.errors import FolderError
+from hybridsim.identify.score import WindowScores
+from hybridsim.identify.solve import Progress, Solution, solve
+from hybridsim.identify.task import Task
+from hybridsim.identify.uncertainty import standard_errors
+from hybridsim.project.report.comparison import HELD_OUT, TRAINING
+from hybridsim.project.report.evaluate import comparisons, scored_windows, windows_to_plot
+from hybridsim.project.report.figures import figure_makers
 from hybridsim.project.report.held_out import HeldOutMonitor
-from hybridsim.project.report.result import result_json
+from hybridsim.project.report.result import result_json, with_model
 from hybridsim.project.report.summary_page import summary_page
 from hybridsim.project.run_folder.checkpoint import StageResult
 from hybridsim.project.run_folder.checkpoint_store import FolderCheckpointStore
@@ -31,17 +25,29 @@ from hybridsim.project.run_folder.history import History, Step
 from hybridsim.project.run_folder.lock import folder_lock
 from hybridsim.project.run_folder.manifest import input_changes, manifest, version_changes
 from hybridsim.project.run_folder.write import write_file, write_json
+from hybridsim.viz.fit_plots import as_png
 
 
 class Outcome(NamedTuple):
     """Outcome of `run_fit`."""
 
-    fit: FitResult | None
-    """Result of the fit; None if it had been completed before."""
+    solution: Solution | None
+    """Solution of the fit problem; None if it had been completed before."""
     result: dict[str, Any] | None
     """Content of `result.json`; None if the fit was stopped."""
+    windows: WindowScores | None
+    """Windows that were plotted; None if none were."""
     last_step: tuple[int, int]
     """Indices of the last stage, from 0, and of its last step, from 1."""
+
+
+class FitEvaluation(NamedTuple):
+    """FitEvaluation of a fit."""
+
+    record: dict[str, Any]
+    """Result as data; content of `result.json` without the exported model."""
+    windows: WindowScores
+    """Windows to be plotted."""
 
 
 def run_fit(
@@ -70,9 +76,9 @@ def run_fit(
     now = manifest(task, command)
     if mode == "resume" and run_folder.is_complete:
         _check_unchanged(run_folder, now, log)
-        log(f"The fit in {run_folder.path} is complete; --fresh starts it over.")
+        log(f"The fit in {run_folder.path} is complete.")
         stored = run_folder.result()
-        return Outcome(None, stored, (len(task.stages) - 1, stored["stages"][-1]["steps"]))
+        return Outcome(None, stored, None, (len(task.stages) - 1, stored["stages"][-1]["steps"]))
     run_folder.make_folder()
     with folder_lock(run_folder.path):
         run_folder.check_mode(mode)
@@ -89,33 +95,35 @@ def run_fit(
             nonlocal last_step
             last_step = (progress.stage, progress.step)
             held_out_rms = monitor.evaluate(progress, is_last=progress.stage in store.stage_results)
-            history.append(
-                Step(
-                    progress.stage,
-                    progress.step,
-                    progress.cost,
-                    progress.normalized_cost,
-                    held_out_rms,
-                    round(progress.elapsed, 3),
-                )
-            )
+            history.append(history_step(progress, held_out_rms))
             callback(progress, held_out_rms)
 
-        fit_result = fit(task.problem, task.stages, checkpoint_store=store, callback=on_step, stop=stop)
-        store.flush()
-        if fit_result.stopped:
-            return Outcome(fit_result, None, last_step)
-        result = _write_report(task, run_folder, fit_result, store.stage_results, history.read())
-        return Outcome(fit_result, result, last_step)
+        try:
+            solution = solve(task.problem, task.stages, checkpoint_store=store, callback=on_step, stop=stop)
+        finally:
+            # also after Ctrl-C in Python, which raises
+            store.flush()
+        if solution.stopped:
+            return Outcome(solution, None, None, last_step)
+        evaluation = evaluate(task, solution, store.stage_results)
+        record = write_report(task, run_folder, solution.theta, *evaluation, history.read())
+        return Outcome(solution, record, evaluation.windows, last_step)
+
+
+def history_step(progress: Progress, held_out_rms: float | None) -> Step:
+    """Line of the history after a step."""
+    elapsed = round(progress.elapsed, 3)
+    return Step(progress.stage, progress.step, progress.cost, progress.normalized_cost, held_out_rms, elapsed)
 
 
 def _check_unchanged(run_folder: RunFolder, now: dict[str, Any], log: Callable[[str], None]) -> None:
     """Raise if the inputs of the fit have changed; log changes of software and hardware."""
     before = run_folder.manifest()
     if changes := input_changes(before, now):
-        raise HybridsimError(
-            f"cannot resume the fit in {run_folder.path}, because its inputs have changed: "
-            f"{'; '.join(changes)}. Undo the changes, or start over with --fresh."
+        raise FolderError(
+            f"cannot resume the fit in {run_folder.path}, because its inputs have changed: {'; '.join(changes)}",
+            python="undo the changes, or choose another folder",
+            command="undo the changes, or start over with --fresh",
         )
     if changes := version_changes(before, now):
         log(
@@ -137,43 +145,37 @@ def _rewind(history: History, store: FolderCheckpointStore, log: Callable[[str],
     return (checkpoint.stage, step)
 
 
-def _write_report(
+def evaluate(task: Task, solution: Solution, stage_results: Mapping[int, StageResult]) -> FitEvaluation:
+    """Result of a fit as data, and the windows to be plotted."""
+    windows = scored_windows(task, solution.theta)
+    errors = standard_errors(solution.objective, solution.point, solution.normalized_cost)
+    scores = comparisons(task, solution.theta, windows)
+    return FitEvaluation(result_json(task, solution, stage_results, scores, errors), windows_to_plot(windows))
+
+
+def write_report(
     task: Task,
     run_folder: RunFolder,
-    fit_result: FitResult,
-    stage_results: dict[int, StageResult],
+    theta: Float[np.ndarray, " n"],
+    record: Mapping[str, Any],
+    windows: WindowScores,
     history: Sequence[Step],
 ) -> dict[str, Any]:
-    """Score the fit and write model, weights, plots, summary page and, last, the result, which marks completeness."""
-    thetas = np.stack([theta_before_fit(task.problem), fit_result.theta])
-    windows, comparisons = _score(task, thetas)
-    model = write_model(task, fit_result.theta, run_folder)
-    write_weights(task, fit_result.theta, run_folder)
-    result = result_json(task, fit_result, stage_results, comparisons, model)
+    """Write model, weights, plots, summary page and, last, the result, which marks completeness.
+
+    Returns:
+        The result, completed by what was written.
+    """
+    model = write_model(task, theta, run_folder)
+    write_weights(task, theta, run_folder)
+    result = with_model(record, model)
     held_out = task.problem.held_out
     runs, label = (held_out, HELD_OUT) if held_out else (task.problem.train, TRAINING)
-    figures = fit_figures(windows, runs, label, history, task.units)
+    makers = figure_makers(windows, runs, label, history, task.units)
+    figures = {name: as_png(make()) for name, make in makers.items()}
     run_folder.plots.mkdir(exist_ok=True)
     for name, content in figures.items():
         write_file(run_folder.plots / name, content)
     write_file(run_folder.summary_file, summary_page(result, run_folder.manifest(), figures))
     write_json(run_folder.result_file, result)
     return result
-
-
-def _score(task: Task, thetas: np.ndarray) -> tuple[WindowScores, list[Comparison]]:
-    """Windows to be plotted, and all scores, those of held-out runs first."""
-    problem, window = task.problem, scoring_window(task.stages[-1])
-    training = score_windows(problem, thetas, problem.train, window)
-    scores = [
-        comparison(training, TRAINING, RECONSTRUCTED),
-        *prediction_comparisons(problem, thetas, problem.train, TRAINING),
-    ]
-    if not problem.held_out:
-        return training, scores
-    held_out = score_windows(problem, thetas, problem.held_out, window)
-    held_out_scores = [
-        comparison(held_out, HELD_OUT, RECONSTRUCTED),
-        *prediction_comparisons(problem, thetas, problem.held_out, HELD_OUT),
-    ]
-    return held_out, [*held_out_scores, *scores]

@@ -74,7 +74,7 @@ def _value_key(x: Any) -> str:
     if isinstance(x, partial):
         return f"{kind}({_value_key(x.func)}, {_value_key(x.args)}, {_value_key(x.keywords)})"
     if is_dataclass(x):
-        return f"{kind}({', '.join(f'{f.name}={_value_key(getattr(x, f.name))}' for f in fields(x))})"
+        return f"{kind}({', '.join(f'{f.name}={_value_key(getattr(x, f.name))}' for f in fields(x) if f.compare)})"
     return _module_constant(x)
 
 

@@ -141,16 +141,17 @@ def _term(address: str, sim: Simulator) -> SensorTerm:
     inputs = dict(sim.blueprint.inputs)
     selection = select(address, dict(sim.axis_names), inputs, write=False)
     if selection.lag:
-        raise TapError(f"{address!r}: a sensor cannot read lagged values; give its channel a delay")
+        raise TapError(f"{address!r}: a sensor cannot read lagged values; give its channel a delay", address=address)
     if selection.size != 1:
         names = ", ".join(selection.row_names[:4]) + (", …" if len(selection.row_names) > 4 else "")
         component = " and one component" if selection.quantity.components else ""
         raise TapError(
             f"a channel reads one scalar, but {address!r} selects {selection.size} scalars (rows: {names}); "
-            f"select one row{component}"
+            f"select one row{component}",
+            address=address,
         )
     if selection.quantity.name.startswith("step.") and selection.quantity.name != "step.time":
-        raise TapError(f"{address!r} is a result of the step; measure joint.q or joint.qd instead")
+        raise TapError(f"{address!r} is a result of the step; measure joint.q or joint.qd instead", address=address)
     width = max(len(selection.quantity.components), 1)
     component = selection.components[0] if selection.components else 0
     return SensorTerm(selection.quantity.name, selection.rows[0] * width + component)
@@ -160,10 +161,10 @@ def _frame_term(address: str, sim: Simulator) -> SensorTerm:
     """Term of `frame.position[NAME].x`."""
     name, closed, component = address[len(FRAME_PREFIX) :].partition("]")
     if not closed or component not in (".x", ".y", ".z"):
-        raise TapError(f"cannot parse the address {address!r}; write frame.position[NAME].x, .y or .z")
+        raise TapError(f"cannot parse the address {address!r}; write frame.position[NAME].x, .y or .z", address=address)
     frames = sim.model.topology.frame_names
     if name not in frames:
-        raise TapError(f"{address!r}: no frame or site is named {name!r}; {name_hint(name, frames)}")
+        raise TapError(f"{address!r}: no frame or site is named {name!r}; {name_hint(name, frames)}", address=address)
     return SensorTerm(FRAME_PREFIX, 3 * frames.index(name) + ".x .y .z".split().index(component))
 
 

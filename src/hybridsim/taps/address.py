@@ -66,21 +66,21 @@ def select(address: str, names: AxisNames, inputs: Mapping[str, int], *, write: 
     """
     match = _PATTERN.match(address.strip())
     if match is None:
-        raise TapError(f"cannot parse the address {address!r}; write group.quantity[names].component")
+        raise TapError(f"cannot parse the address {address!r}; write group.quantity[names].component", address=address)
     quantity = _quantity(match["name"], address, inputs).with_names(names)
     lag = int(match["lag"] or 0)
     if lag > MAX_LAG:
-        raise TapError(f"{address!r}: the lag must be at most {MAX_LAG} steps")
+        raise TapError(f"{address!r}: the lag must be at most {MAX_LAG} steps", address=address)
     if write and lag:
-        raise TapError(f"{address!r}: an output cannot have a lag")
+        raise TapError(f"{address!r}: an output cannot have a lag", address=address)
     if write and quantity.form is Form.READ_ONLY:
-        raise TapError(f"{address!r} is read-only")
+        raise TapError(f"{address!r} is read-only", address=address)
     axis = quantity.write_axis if write else quantity.axis
     row_names = names[axis] if axis is not Axis.NONE else ("",)
     if axis is Axis.CONTACT and not row_names:
-        raise TapError(f"{address!r}: {NO_CONTACTS}")
+        raise TapError(f"{address!r}: {NO_CONTACTS}", address=address)
     if not row_names:
-        raise TapError(f"{address!r}: the model has no {axis.value}, so {quantity.name} is empty")
+        raise TapError(f"{address!r}: the model has no {axis.value}, so {quantity.name} is empty", address=address)
     rows = _rows(match["rows"], row_names, address)
     components = _components(match["components"], quantity.components, address)
     return Selection(address, quantity, rows, tuple(row_names[i] for i in rows), len(row_names), components, lag)
@@ -90,11 +90,13 @@ def _quantity(name: str, address: str, inputs: Mapping[str, int]) -> Quantity:
     group, _, input_name = name.partition(".")
     if group == USER_INPUT:
         if input_name not in inputs:
-            raise TapError(f"{address!r}: no user input named {input_name!r}; {name_hint(input_name, inputs)}")
+            raise TapError(
+                f"{address!r}: no user input named {input_name!r}; {name_hint(input_name, inputs)}", address=address
+            )
         components = tuple(str(i) for i in range(inputs[input_name])) if inputs[input_name] > 1 else ()
         return Quantity(name, Axis.NONE, "", "User input.", "", components, Form.READ_ONLY)
     if name not in BY_NAME:
-        raise TapError(f"{address!r}: there is no quantity {name!r}; {name_hint(name, BY_NAME)}")
+        raise TapError(f"{address!r}: there is no quantity {name!r}; {name_hint(name, BY_NAME)}", address=address)
     return BY_NAME[name]
 
 
@@ -108,7 +110,9 @@ def _rows(patterns: str | None, names: Sequence[str], address: str) -> tuple[int
         matches = matches or [i for i, name in enumerate(names) if name.startswith(f"{pattern}.")]
         if not matches:
             joints = list(dict.fromkeys(name.partition(".")[0] for name in names))
-            raise TapError(f"{address!r}: nothing is named {pattern!r}; {name_hint(pattern, [*names, *joints])}")
+            raise TapError(
+                f"{address!r}: nothing is named {pattern!r}; {name_hint(pattern, [*names, *joints])}", address=address
+            )
         selected += [i for i in matches if i not in selected]
     return tuple(selected)
 
@@ -119,5 +123,8 @@ def _components(component: str | None, names: Sequence[str], address: str) -> tu
     matches = tuple(i for i, name in enumerate(names) if name == component or name.startswith(f"{component}."))
     if not matches:
         groups = list(dict.fromkeys(name.partition(".")[0] for name in names))
-        raise TapError(f"{address!r}: there is no component {component!r}; {name_hint(component, [*names, *groups])}")
+        raise TapError(
+            f"{address!r}: there is no component {component!r}; {name_hint(component, [*names, *groups])}",
+            address=address,
+        )
     return matches

@@ -11,19 +11,21 @@ and changing them never recompiles. `bind` checks it against a model and resolve
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import equinox as eqx
 import jax
 
 from hybridsim.core.errors import TapError
 from hybridsim.core.messages import name_list
+from hybridsim.core.specification import OneOf
 from hybridsim.taps.address import AxisNames, Selection, select
 from hybridsim.taps.catalogue import ORDER, Axis, Form
 from hybridsim.taps.passivity import graft_wiring
 
 MODES = ("add", "replace", "scale")
 PER_VALUES = ("graft", "element")
+NORMALIZABLE = ("inputs", "outputs")
 
 
 class Graft(eqx.Module):
@@ -37,6 +39,8 @@ class Graft(eqx.Module):
     """`add` the network's output to the quantity, `replace` the quantity, or `scale` it by one plus the output."""
     per: str = eqx.field(static=True)
     """`graft`: one call with all inputs; `element`: one call per row (joint, body, contact), with shared weights."""
+    normalize: tuple[str, ...] = eqx.field(static=True)
+    """Whether a fit normalizes `inputs` (shift and scale) or `outputs` (scale) of the network to its recordings."""
 
     def __init__(
         self,
@@ -44,9 +48,21 @@ class Graft(eqx.Module):
         inputs: str | Sequence[str],
         net: Callable,
         *,
-        mode: str = "add",
-        per: str = "graft",
+        mode: Annotated[str, OneOf(lambda: MODES)] = "add",
+        per: Annotated[str, OneOf(lambda: PER_VALUES)] = "graft",
+        normalize: str | Sequence[str] = (),
     ):
+        """Graft a network.
+
+        Args:
+            outputs: addresses of the quantities that the network modifies, such as `joint.tau[*]`.
+            inputs: addresses of the quantities that the network reads, such as `joint.q` and `joint.qd`.
+            net: the network.
+            mode: add the output to the quantity, replace it, or scale it by one plus the output.
+            per: one network for all elements, or the same network for each joint, body or contact separately.
+            normalize: quantities whose scales a fit takes from the recordings: `inputs` (their mean and standard
+                deviation), `outputs` (their typical magnitude; of an MLP), or both.
+        """
         if mode not in MODES:
             raise TapError(f"unknown `mode` {mode!r} of a graft; choose one of {', '.join(MODES)}")
         if per not in PER_VALUES:
@@ -54,6 +70,9 @@ class Graft(eqx.Module):
         self.outputs = (outputs,) if isinstance(outputs, str) else tuple(outputs)
         self.inputs = (inputs,) if isinstance(inputs, str) else tuple(inputs)
         self.net, self.mode, self.per = net, mode, per
+        self.normalize = (normalize,) if isinstance(normalize, str) else tuple(normalize)
+        if invalid := [part for part in self.normalize if part not in NORMALIZABLE]:
+            raise TapError(f"`normalize` of a graft can contain {' and '.join(NORMALIZABLE)}, not {invalid[0]!r}")
 
 
 class Blueprint(eqx.Module):
@@ -121,7 +140,8 @@ def _check_order(outputs: tuple[Selection, ...], inputs: tuple[Selection, ...]) 
             if not selection.lag and ORDER.get(selection.quantity.name, -1) > ORDER[out.quantity.name]:
                 raise TapError(
                     f"input {selection.address!r} is computed after output {out.address!r}: within a step, "
-                    f"{selection.quantity.name} follows {out.quantity.name}"
+                    f"{selection.quantity.name} follows {out.quantity.name}",
+                    address=selection.address,
                 )
 
 
@@ -130,7 +150,8 @@ def _check_mode(mode: str, outputs: tuple[Selection, ...]) -> None:
         if mode != "add" and out.quantity.form is Form.CONFIGURATION:
             raise TapError(
                 f"output {out.address!r} supports only mode 'add', not {mode!r}: addition retracts along the degrees "
-                "of freedom; anything else could leave the configuration manifold"
+                "of freedom; anything else could leave the configuration manifold",
+                address=out.address,
             )
 
 
@@ -146,7 +167,8 @@ def _check_rows(graft: BoundGraft) -> None:
             raise TapError(
                 f"the rows of input {selection.address!r} of a per-element network differ from those of its outputs, "
                 f"{name_list(row_names)}; select these, in this order, so that every call reads its own row, or "
-                "list single rows as separate inputs that all calls read"
+                "list single rows as separate inputs that all calls read",
+                address=selection.address,
             )
 
 

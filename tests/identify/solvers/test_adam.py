@@ -5,9 +5,9 @@ import pytest
 
 from hybridsim.core.errors import HybridsimError
 from hybridsim.identify.objective import Point
-from hybridsim.identify.problem import Stage
 from hybridsim.identify.solvers.adam import Adam
 from hybridsim.identify.solvers.solver import Termination
+from hybridsim.identify.stage import Stage
 from hybridsim.params.free import Free
 from support.fit_problems import TIGHT_BOUNDS, double_pendulum_problem, objective_at_true_states, run_solver
 
@@ -99,5 +99,5 @@ def test_minibatches_need_independent_windows(fit_problem):
     "settings", [{"schedule": "linear"}, {"batch_size": 0}, {"check_every": 0}, {"learning_rate": 0.0}], ids=str
 )
 def test_invalid_settings_are_errors(settings):
-    with pytest.raises(HybridsimError, match=r"schedule|batch_size|check_every"):
+    with pytest.raises(HybridsimError, match=r"schedule|batch_size|check_every|learning_rate"):
         Adam(**settings)

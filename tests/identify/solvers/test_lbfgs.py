@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from hybridsim.identify.problem import Stage
 from hybridsim.identify.solvers.lbfgs import LBFGS, CurvaturePairs, _two_loop_recursion
 from hybridsim.identify.solvers.unknowns import Unknowns
+from hybridsim.identify.stage import Stage
 from support.fit_problems import TIGHT_BOUNDS, double_pendulum_problem, pendulum_problem, run_solver
 
 CASES = {

@@ -5,11 +5,11 @@ import pytest
 
 from hybridsim import Simulator
 from hybridsim.identify.objective import Point
-from hybridsim.identify.problem import Stage
 from hybridsim.identify.solvers.adam import Adam
 from hybridsim.identify.solvers.lbfgs import LBFGS
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.identify.solvers.solver import Termination
+from hybridsim.identify.stage import Stage
 from hybridsim.networks.mlp import MLP
 from hybridsim.params.free import Free
 from hybridsim.robots import double_pendulum

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hybridsim.core.errors import Severity
+from hybridsim.core.errors import Severity, SpecificationError
 from hybridsim.model.assemble import assemble
 from hybridsim.model.merge import merge_fixed_joints
 from support.urdf_changes import (
@@ -97,5 +97,5 @@ def test_warnings(tmp_path, name):
 
 
 def test_invalid_options_are_rejected(tmp_path):
-    with pytest.raises((ValueError, TypeError)):
+    with pytest.raises((SpecificationError, TypeError)):
         read_urdf(write(tmp_path, VALID), base="floating")  # type: ignore[arg-type]

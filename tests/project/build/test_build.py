@@ -7,7 +7,7 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from hybridsim.identify.fit import fit
+from hybridsim.identify.solve import solve
 from hybridsim.identify.solvers.adam import Adam
 from hybridsim.identify.solvers.lbfgs import LBFGS
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
@@ -41,7 +41,7 @@ def test_a_fit_recovers_the_true_damping(tmp_path):
     assert [run.name for run in built.problem.held_out] == ["swing1"]
     assert [stage.window for stage in built.stages] == [0.25, 1.0]
     assert len(built.sources) == 3 and all(len(sha256) == 64 for _, sha256 in built.sources)
-    fitted = fit(built.problem, built.stages)
+    fitted = solve(built.problem, built.stages)
     assert fitted.has_converged
     assert built.problem.space.values(fitted.theta)["joint.damping[joint0]"] == pytest.approx(0.3, rel=1e-6)
 

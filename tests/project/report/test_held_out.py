@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from hybridsim.identify.fit import Progress
-from hybridsim.identify.problem import Stage
+from hybridsim.identify.solve import Progress
+from hybridsim.identify.stage import Stage
 from hybridsim.project.fit_run import run_fit
 from hybridsim.project.report import held_out
 from hybridsim.project.report.held_out import MAX_TIME_SHARE_AT_POWERS_OF_TWO, HeldOutMonitor
@@ -85,7 +85,7 @@ def test_evaluation_changes_no_bit_of_a_fit(tmp_path, monkeypatch):
         else:
             monkeypatch.setattr(HeldOutMonitor, "evaluate", lambda self, progress, is_last: None)
         run_folder = RunFolder(tmp_path / f"run_{always}")
-        theta = run_fit(arm_task(tmp_path, stages=stages), run_folder).fit.theta
+        theta = run_fit(arm_task(tmp_path, stages=stages), run_folder).solution.theta
         steps = History(run_folder.history_file).read()
         assert all((step.held_out_rms is not None) == always for step in steps)
         found[always] = (theta.tobytes(), [(step.stage, step.step, step.cost) for step in steps])

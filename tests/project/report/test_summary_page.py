@@ -8,16 +8,18 @@ import numpy as np
 import pytest
 from jinja2 import UndefinedError
 
-from hybridsim.identify.problem import Stage
 from hybridsim.identify.score import score_windows
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
+from hybridsim.identify.stage import Stage
+from hybridsim.identify.task import Task
 from hybridsim.project import fit_run
 from hybridsim.project.fit_run import run_fit
 from hybridsim.project.report.comparison import theta_before_fit
-from hybridsim.project.report.figures import fit_figures, window_curves
+from hybridsim.project.report.figures import figure_makers, window_curves
 from hybridsim.project.report.summary_page import summary_page
 from hybridsim.project.run_folder.folder import RunFolder
 from hybridsim.project.run_folder.history import Step
+from hybridsim.viz.fit_plots import as_png
 from support.fit_tasks import arm_task
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -124,13 +126,20 @@ def test_a_missing_value_is_an_error(finished_fit):
         summary_page(outcome.result, manifest, {})
 
 
+def without_file(task: Task) -> Task:
+    """The task with a model that was not loaded from a file."""
+    model = task.experiment.model
+    model = replace(model, topology=replace(model.topology, source=None))
+    return replace(task, experiment=replace(task.experiment, model=model))
+
+
 def test_parameters_at_bounds_and_lack_of_convergence_are_reported(tmp_path, monkeypatch):
-    monkeypatch.setattr(fit_run, "fit_figures", lambda *_: {})
+    monkeypatch.setattr(fit_run, "figure_makers", lambda *_: {})
     solver = LevenbergMarquardt(max_steps=4, cost_tolerance=0.0, step_tolerance=0.0, gradient_tolerance=0.0)
     stages = (Stage(window=0.75, solver=solver),)
     task = arm_task(tmp_path, stages=stages, held_out=0, max_damping=0.05)
     run_folder = RunFolder(tmp_path / "run")
-    outcome = run_fit(replace(task, model_file=None), run_folder)
+    outcome = run_fit(without_file(task), run_folder)
     assert outcome.result["status"] == "not converged"
     remarks = " ".join(outcome.result["remarks"])
     assert "did not converge: step limit reached" in remarks and "No run was held out" in remarks
@@ -146,7 +155,7 @@ def windows_of(task, theta):
 
 def test_curves_are_consistent_with_the_reported_errors(finished_fit):
     task, _, outcome = finished_fit
-    windows = windows_of(task, outcome.fit.theta)
+    windows = windows_of(task, outcome.solution.theta)
     (curves,) = window_curves(windows, 0, {"angle": "rad"})
     assert curves.noise == pytest.approx(0.005) and len(curves.t) == len(curves.measured) == len(curves.after)
     error = np.sqrt(np.mean(np.square(curves.after - curves.measured))) / curves.noise
@@ -155,7 +164,7 @@ def test_curves_are_consistent_with_the_reported_errors(finished_fit):
 
 def test_diverged_windows_are_plotted_without_a_simulated_curve(finished_fit):
     task, _, outcome = finished_fit
-    windows = windows_of(task, outcome.fit.theta)
+    windows = windows_of(task, outcome.solution.theta)
     ok = windows.ok.copy()
     ok[:, 1] = False
     diverged = windows._replace(ok=ok)
@@ -164,9 +173,9 @@ def test_diverged_windows_are_plotted_without_a_simulated_curve(finished_fit):
     assert curves.before is None and curves.after is None
     # a step whose line was lost has no residual
     history = [Step(0, 1, 2.0, 3.0), Step(0, 2, 1.0, 1.0, 1.5), Step(1, 1, None, None)]
-    figures = fit_figures(diverged, task.problem.held_out, "held-out", history, {})
+    figures = figure_makers(diverged, task.problem.held_out, "held-out", history, {})
     assert set(figures) == {"window_typical.png", "window_worst.png", "windows.png", "progress.png"}
-    assert all(content.startswith(PNG) for content in figures.values())
+    assert all(as_png(make()).startswith(PNG) for make in figures.values())
 
 
 def test_the_page_has_no_scripts_or_links(finished_fit):

@@ -7,8 +7,8 @@ import pytest
 import safetensors.numpy
 
 from hybridsim.core.errors import HybridsimError
-from hybridsim.identify.fit import Checkpoint
 from hybridsim.identify.objective import Point
+from hybridsim.identify.solve import Checkpoint
 from hybridsim.identify.solvers.solver import SolverState, Termination
 from hybridsim.project.run_folder import checkpoint as checkpoints
 from hybridsim.project.run_folder.checkpoint import (

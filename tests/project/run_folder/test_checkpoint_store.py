@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from hybridsim.core.errors import HybridsimError
-from hybridsim.identify.fit import Checkpoint
 from hybridsim.identify.objective import Point
+from hybridsim.identify.solve import Checkpoint
 from hybridsim.identify.solvers.solver import SolverState, Termination
 from hybridsim.project.run_folder import checkpoint_store
 from hybridsim.project.run_folder.checkpoint_store import FolderCheckpointStore
+from support.folder_errors import folder_error
 
 
 def checkpoint_at_step(step: int, stage: int = 0, termination: Termination = Termination.RUNNING) -> Checkpoint:
@@ -71,7 +72,7 @@ def test_an_error_is_raised_if_all_checkpoints_are_damaged(write_immediately, tm
     for path in tmp_path.glob("checkpoint-*"):
         path.write_bytes(b"")
     for _ in range(2):
-        with pytest.raises(HybridsimError, match="--fresh"):
+        with folder_error("--fresh"):
             FolderCheckpointStore(tmp_path).load_newest()
 
 

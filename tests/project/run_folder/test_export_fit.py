@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
+from hybridsim.identify.task import Task
 from hybridsim.io.load import load_model
 from hybridsim.model.floor import with_floor
 from hybridsim.networks.mlp import MLP
 from hybridsim.params.free import Free
 from hybridsim.params.setup import Setup
 from hybridsim.params.space import ParameterSpace
-from hybridsim.project.build.task import Task
 from hybridsim.project.run_folder.export_fit import write_model, write_weights
 from hybridsim.project.run_folder.folder import RunFolder
 from hybridsim.sim.sensors import Sensors

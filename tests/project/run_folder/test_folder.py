@@ -12,8 +12,9 @@ from hybridsim.core.errors import HybridsimError
 from hybridsim.project.run_folder.folder import RunFolder
 from hybridsim.project.run_folder.history import History, Step
 from hybridsim.project.run_folder.lock import folder_lock
+from support.folder_errors import folder_error
 
-MANIFEST = {"format": 4, "name": "arm"}
+MANIFEST = {"format": 5, "name": "arm"}
 LOCK_HOLDER = """
 import sys, time
 from pathlib import Path
@@ -37,7 +38,7 @@ def kill(process: subprocess.Popen) -> None:
 
 def test_a_second_process_is_refused_with_the_id_of_the_first(tmp_path):
     process = holder(tmp_path)
-    with pytest.raises(HybridsimError, match=f"process id {process.pid}.*--out"), folder_lock(tmp_path):
+    with folder_error(f"process id {process.pid}.*--out"), folder_lock(tmp_path):
         pass
     kill(process)
 
@@ -53,7 +54,7 @@ def test_the_lock_of_a_killed_process_is_released(tmp_path):
 
 def test_a_folder_that_is_not_writable_is_reported(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(HybridsimError, match=r"cannot write to .*--out"), folder_lock(tmp_path / "file"):
+    with folder_error(r"cannot write to .*--out"), folder_lock(tmp_path / "file"):
         pass
 
 
@@ -62,7 +63,7 @@ def test_an_existing_fit_is_neither_continued_nor_deleted_by_default(tmp_path):
     run_folder.make_folder()
     run_folder.check_mode("new")
     run_folder.begin(MANIFEST, "# project")
-    with pytest.raises(HybridsimError, match=r"\(unfinished\).*--resume.*--fresh"):
+    with folder_error(r"\(unfinished\).*--resume.*--fresh"):
         run_folder.check_mode("new")
     run_folder.result_file.write_text("{}")
     with pytest.raises(HybridsimError, match=r"\(finished\)"):
@@ -73,7 +74,7 @@ def test_an_existing_fit_is_neither_continued_nor_deleted_by_default(tmp_path):
 
 def test_a_folder_with_foreign_files_is_refused(tmp_path):
     (tmp_path / "thesis.tex").write_text("precious")
-    with pytest.raises(HybridsimError, match=r"thesis\.tex.*--out"):
+    with folder_error(r"thesis\.tex.*--out"):
         RunFolder(tmp_path).make_folder()
     file = tmp_path / "file"
     file.write_text("")
@@ -116,14 +117,14 @@ def test_invalid_run_folders_are_refused(tmp_path):
     run_folder = RunFolder(tmp_path)
     with pytest.raises(HybridsimError, match=r"is not a run folder: it has no manifest\.json"):
         run_folder.manifest()
-    with pytest.raises(HybridsimError, match="has no result; complete the fit"):
+    with folder_error("has no result: complete the fit"):
         run_folder.result()
     run_folder.manifest_file.write_text("{ torn")
-    with pytest.raises(HybridsimError, match="cannot read"):
+    with folder_error("cannot read"):
         run_folder.manifest()
     for version in (1, 2, 99):
         run_folder.manifest_file.write_text(json.dumps({"format": version}))
-        with pytest.raises(HybridsimError, match=r"does not have format 4.*use the version that wrote it"):
+        with folder_error(r"does not have format 5.*use the version that wrote it"):
             run_folder.manifest()
 
 

@@ -125,7 +125,7 @@ MALFORMED = {
     "bounds in a list": (project("[0.0, 1.0]", "[[0.0, 1.0]]"), "project.toml:17", "bounds[0] of [[free]] 1"),
     "files in lists": (project(RUN, "[[['run.csv']]]"), "project.toml:6", "files[0][0] of [data]"),
     "prior without a number": (project("bounds", "prior = [nan, 1.0]\nbounds"), "project.toml:17", "must be finite"),
-    "bounds in the wrong order": (project("[0.0, 1.0]", "[1.0, 0.0]"), "project.toml:15", "not below"),
+    "bounds in the wrong order": (project("[0.0, 1.0]", "[1.0, 0.0]"), "project.toml:17", "not below"),
     "a number of 400 digits": (project("dt = 0.01", f"dt = {'9' * 400}"), "project.toml:3", "dt of [model]"),
     "a denormal time step": (project("dt = 0.01", "dt = 1e-320"), "project.toml:3", "too many time steps"),
     "a step longer than all runs": (project("dt = 0.01", "dt = 10.0"), "project.toml:3", "less than a time step"),

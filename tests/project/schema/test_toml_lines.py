@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hybridsim.project.schema.toml_lines import KeyPath, quote, toml_lines
+from hybridsim.project.schema.toml_lines import KeyPath, toml_lines
+from hybridsim.project.schema.toml_text import quote
 
 
 def test_keys_of_every_form_have_their_line():

@@ -10,7 +10,7 @@ from hybridsim.cli.init import init
 from hybridsim.cli.main import run
 from hybridsim.core.errors import DataError, HybridsimError
 from hybridsim.experiments.recordings import MissingRecordingsError, recordings_folder
-from hybridsim.identify.fit import fit
+from hybridsim.identify.solve import solve
 from hybridsim.io.load import load_model
 from hybridsim.project.build.build import BuiltProject, build
 from hybridsim.project.schema.load import load_project
@@ -32,7 +32,7 @@ def arm(tmp_path) -> Path:
 
 def fit_project(project: Path) -> tuple[BuiltProject, dict[str, float]]:
     built = build(load_project(project))
-    found = fit(built.problem, built.stages)
+    found = solve(built.problem, built.stages)
     assert found.has_converged
     return built, built.problem.space.values(found.theta)
 

@@ -12,6 +12,7 @@ steps are stable at any penetration and load (`stability_limits.py`).
 """
 
 from dataclasses import replace
+from typing import Annotated
 
 import equinox as eqx
 import jax
@@ -37,7 +38,9 @@ from hybridsim.contact.pair_parameters import (
 from hybridsim.contact.precontact_gradient import with_precontact_gradient
 from hybridsim.contact.tapped_forces import tap_impulses
 from hybridsim.core.choices import check_choice
+from hybridsim.core.derived_table import HIDDEN
 from hybridsim.core.messages import name_list
+from hybridsim.core.specification import Choice, Nonnegative
 from hybridsim.core.types import AnyArray, Scalar, as_floats
 from hybridsim.core.warnings import warn_user
 from hybridsim.model.model import Model
@@ -80,9 +83,9 @@ class CompliantContact(AbstractContact):
     """d [N·s/mⁿ⁺¹] per pair; by default that of the surfaces, or 1 s/m times the stiffness."""
     exponent: PairParameters = 1.5
     """n per pair; 3/2 for a ball on a plane (Hertz)."""
-    law: FrictionLaw | str = Coulomb()
+    law: Annotated[FrictionLaw | str, Choice("kind", lambda: FRICTION_LAWS, base=lambda: FrictionLaw)] = Coulomb()
     """Friction law, or the name of one of the `FRICTION_LAWS`."""
-    reach: float = eqx.field(static=True, default=0.0)
+    reach: Nonnegative = eqx.field(static=True, default=0.0)
     """Decay length [m] of the derivatives of open contacts; values are not affected."""
     only: tuple[str, ...] = eqx.field(static=True, default=())
     """Pairs to simulate; by default all candidate pairs. See `find_candidates`."""
@@ -90,11 +93,11 @@ class CompliantContact(AbstractContact):
     """Pairs to exclude."""
     self_collision: bool = eqx.field(static=True, default=True)
     """Whether bodies of one tree can collide with each other."""
-    stability_limits: StabilityLimits | None = None
+    stability_limits: StabilityLimits | None = eqx.field(default=None, metadata=HIDDEN)
     """Limits of unspecified parameters; set by `bind`."""
-    sources: ParameterSources = ParameterSources()
+    sources: ParameterSources = eqx.field(default=ParameterSources(), metadata=HIDDEN)
     """Sources of the parameters of each pair; set by `bind`."""
-    candidates: Candidates = eqx.field(static=True, default=NO_CANDIDATES)
+    candidates: Candidates = eqx.field(static=True, default=NO_CANDIDATES, metadata=HIDDEN)
     """Candidate pairs; set by `bind`."""
 
     def __check_init__(self):

@@ -45,10 +45,9 @@ class FrictionLaw(eqx.Module):
         """Return a copy with one value of each parameter per pair; raises `ValueError` for invalid ones."""
 
         def values(name: str, specified: PairParameters, **options) -> AnyArray:
-            label = f"{name} of the friction law"
-            return pair_values(
-                label, specified, candidates, must_be_positive=name in self.positive_parameters, **options
-            )
+            is_positive = name in self.positive_parameters
+            owner = "the friction law"
+            return pair_values(name, specified, candidates, must_be_positive=is_positive, owner=owner, **options)
 
         names = [field.name for field in fields(self) if field.name != "transition_velocity"]
         law = replace(self, **{name: values(name, getattr(self, name)) for name in names})

@@ -15,6 +15,7 @@ enough: a stack of five boxes stays at rest with two.
 """
 
 from dataclasses import replace
+from typing import Annotated
 
 import equinox as eqx
 import jax
@@ -24,6 +25,7 @@ from jaxtyping import Float
 
 from hybridsim.contact.apparent_mass import apparent_inverse_masses
 from hybridsim.contact.candidates import Candidates, find_candidates
+from hybridsim.contact.choices import STABILIZATIONS
 from hybridsim.contact.contact import NO_CANDIDATES, AbstractContact
 from hybridsim.contact.contact_state import ContactState, contact_jacobian
 from hybridsim.contact.impulse.gauss_seidel import CONES
@@ -39,7 +41,9 @@ from hybridsim.contact.pair_parameters import PairParameters, candidate_friction
 from hybridsim.contact.precontact_gradient import with_precontact_gradient
 from hybridsim.contact.tapped_forces import tap_impulses
 from hybridsim.core.choices import check_choice
+from hybridsim.core.derived_table import HIDDEN
 from hybridsim.core.numerics import TINY_COMPLIANCE
+from hybridsim.core.specification import Choice, Count, Nonnegative, OneOf
 from hybridsim.core.types import AnyArray, Q, Qd, Scalar
 from hybridsim.dynamics.equations_of_motion import EquationsOfMotion
 from hybridsim.dynamics.kinematics import Kinematics
@@ -87,15 +91,17 @@ class ImpulseContact(AbstractContact):
     """Compliance relative to the apparent inverse mass, per pair; by default the mean of both surface values."""
     cfm: PairParameters = 0.0
     """Constraint force mixing [1/kg] per pair, added to the compliance that follows from the softness."""
-    stabilization: Stabilization = RecoveryTime()
+    stabilization: Annotated[Stabilization, Choice("kind", lambda: STABILIZATIONS, base=lambda: Stabilization)] = (
+        RecoveryTime()
+    )
     """Target velocity of penetrating contacts: `RecoveryTime`, `ERP` or `Baumgarte`."""
-    sweeps: int = eqx.field(static=True, default=4)
+    sweeps: Count = eqx.field(static=True, default=4)
     """Projected Gauss–Seidel sweeps per step, warm-started with the impulses of the previous step."""
-    cone: str = eqx.field(static=True, default="pyramidal")
+    cone: Annotated[str, OneOf(lambda: CONES)] = eqx.field(static=True, default="pyramidal")
     """Friction cone: bounded along each tangent separately (`pyramidal`) or by a circle (`circular`)."""
-    gradient: str = eqx.field(static=True, default="unrolled")
+    gradient: Annotated[str, OneOf(lambda: GRADIENTS)] = eqx.field(static=True, default="unrolled")
     """Derivative of the sweeps (`unrolled`) or of the converged solution (`implicit`)."""
-    reach: float = eqx.field(static=True, default=0.0)
+    reach: Nonnegative = eqx.field(static=True, default=0.0)
     """Decay length [m] of the derivatives of open contacts; values are not affected."""
     only: tuple[str, ...] = eqx.field(static=True, default=())
     """Pairs to simulate; by default all candidate pairs. See `find_candidates`."""
@@ -103,11 +109,11 @@ class ImpulseContact(AbstractContact):
     """Pairs to exclude."""
     self_collision: bool = eqx.field(static=True, default=True)
     """Whether bodies of one tree can collide with each other."""
-    joints: JointConstraints = JointConstraints()
+    joints: JointConstraints = eqx.field(default=JointConstraints(), metadata=HIDDEN)
     """Joint limits and dry joint friction, which are rows of the same problem; set by `bind`."""
-    inverse_mass: InverseMass = InverseMass()
+    inverse_mass: InverseMass = eqx.field(default=InverseMass(), metadata=HIDDEN)
     """Apparent inverse masses of pairs and joints; set by `bind`."""
-    candidates: Candidates = eqx.field(static=True, default=NO_CANDIDATES)
+    candidates: Candidates = eqx.field(static=True, default=NO_CANDIDATES, metadata=HIDDEN)
     """Candidate pairs; set by `bind`."""
     integrators = ("euler",)
     handles_joint_constraints = True

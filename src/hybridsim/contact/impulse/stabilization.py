@@ -52,7 +52,7 @@ class RecoveryTime(Stabilization):
     def bind(self, candidates: Candidates) -> "RecoveryTime":
         if self.recovery_time is None:
             return self
-        return RecoveryTime(pair_values("the recovery time", self.recovery_time, candidates))
+        return RecoveryTime(pair_values("recovery_time", self.recovery_time, candidates))
 
     def target_velocity(self, gap, velocity, dt, geometry, candidates):
         specified = self.recovery_time

@@ -5,7 +5,6 @@ shallow minima. The objective over all windows is evaluated at intervals, and th
 Minibatches depend on the seed and the step count only.
 """
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -15,6 +14,7 @@ import optax
 from jaxtyping import Float, Int
 
 from hybridsim.core.errors import HybridsimError
+from hybridsim.core.specification import Count, Nonnegative, Positive, Seed, specification
 from hybridsim.identify.objective import Objective, Point
 from hybridsim.identify.solvers.solver import Solver, SolverState, Termination, apply_step_limit
 from hybridsim.identify.solvers.unknowns import Unknowns
@@ -38,36 +38,30 @@ class AdamState(NamedTuple):
     """Leaves of the optax state."""
 
 
-@dataclass(frozen=True)
+@specification
 class Adam(Solver):
-    """Gradient descent with momentum and a step size for each unknown."""
+    """Adam: stochastic gradient descent with momentum on minibatches of windows."""
 
-    max_steps: int = 2000
-    learning_rate: float = 0.01
+    max_steps: Count = 2000
+    """Maximum number of steps."""
+    learning_rate: Positive = 0.01
     """Approximate size of a step: of an entry of θ, absolute; of an entry of an initial state, in units of its standard
     error from one sample."""
     schedule: Literal["constant", "cosine"] = "cosine"
-    """Constant learning rate, or cosine decay to zero at the last step."""
-    batch_size: int | None = None
-    """Number of windows per step; all of them by default."""
-    max_gradient_norm: float | None = None
+    """Learning rate: constant, or decaying to zero at the last step."""
+    batch_size: Count | None = None
+    """Number of windows per step; by default all."""
+    max_gradient_norm: Positive | None = None
     """Norm to which the gradient per window is clipped."""
-    check_every: int = 20
-    """Steps between evaluations of the whole objective."""
-    patience: int = 10
-    """Evaluations of the whole objective without decrease after which the fit has converged."""
-    cost_tolerance: float = 1e-6
-    """Relative decrease below which the objective counts as unchanged."""
-    seed: int = 0
+    check_every: Count = 20
+    """Steps between evaluations of the cost over all windows."""
+    patience: Count = 10
+    """Evaluations of that cost without improvement after which it terminates."""
+    cost_tolerance: Nonnegative = 1e-6
+    """Relative decrease of the cost over all windows below which an evaluation counts as no improvement."""
+    seed: Seed | None = None
+    """Random seed of the order of windows; by default that of the fit."""
     name = "adam"
-
-    def __post_init__(self):
-        if self.schedule not in ("constant", "cosine"):
-            raise HybridsimError(f"unknown schedule {self.schedule!r}; choose constant or cosine")
-        if self.batch_size is not None and self.batch_size < 1:
-            raise HybridsimError(f"batch_size must be at least 1, not {self.batch_size}")
-        if self.check_every < 1 or self.patience < 1 or not self.learning_rate > 0.0:
-            raise HybridsimError("check_every and patience must be at least 1, and learning_rate positive")
 
     def init(self, objective: Objective, point: Point) -> SolverState:
         self._check(objective)
@@ -120,7 +114,7 @@ class Adam(Solver):
         if self.batch_size is None or self.batch_size >= count:
             return None
         epoch, part = divmod(step, -(-count // self.batch_size))
-        order = np.random.default_rng([self.seed, epoch]).permutation(count)
+        order = np.random.default_rng([self.seed or 0, epoch]).permutation(count)
         return np.sort(order[part * self.batch_size : (part + 1) * self.batch_size])
 
     def _gradient(self, objective: Objective, unknowns: Unknowns, point: Point, step: int) -> Float[Array, "P U"]:

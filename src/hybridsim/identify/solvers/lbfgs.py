@@ -7,12 +7,12 @@ evaluation of the objective and its gradient by a reverse sweep, at the next tri
 grows with the number of parameters, which suits networks.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from hybridsim.core.specification import Count, Nonnegative, specification
 from hybridsim.identify.objective import Objective, Point
 from hybridsim.identify.solvers.solver import Solver, SolverState, Termination, apply_step_limit
 from hybridsim.identify.solvers.unknowns import Unknowns
@@ -56,21 +56,21 @@ class CurvaturePairs(NamedTuple):
     gradient_difference: Float[Array, "P k U"]
 
 
-@dataclass(frozen=True)
+@specification
 class LBFGS(Solver):
-    """Quasi-Newton steps from gradients only."""
+    """L-BFGS: quasi-Newton steps from gradients only, within bounds."""
 
-    max_steps: int = 500
+    max_steps: Count = 500
     """Maximum number of gradient evaluations."""
-    memory: int = 10
-    """Number of curvature pairs."""
-    cost_tolerance: float = 1e-10
-    """Relative decrease of the objective in each of two consecutive line searches below which the fit has converged."""
-    step_tolerance: float = 1e-10
-    """Relative step size below which the fit has converged."""
-    gradient_tolerance: float = 1e-9
+    memory: Count = 10
+    """Number of stored gradient differences."""
+    cost_tolerance: Nonnegative = 1e-10
+    """Relative decrease of the cost in each of two consecutive line searches below which it terminates."""
+    step_tolerance: Nonnegative = 1e-10
+    """Relative change of the unknowns below which it terminates."""
+    gradient_tolerance: Nonnegative = 1e-9
     """Largest derivative with respect to an unknown, times the standard error of that unknown and relative to the norm
-    of the residuals, at which the fit has converged."""
+    of the residuals, at which it terminates."""
     name = "lbfgs"
 
     def init(self, objective: Objective, point: Point) -> SolverState:

@@ -10,13 +10,13 @@ terminates with `INACCURATE_STEP`.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from hybridsim.core.specification import Count, Nonnegative, Positive, specification
 from hybridsim.identify.normal_equations import NormalEquations, bounded_step, diagonals
 from hybridsim.identify.objective import Objective, Point
 from hybridsim.identify.penalty import Penalty, solve_penalized_qp
@@ -56,18 +56,20 @@ class Proposal(NamedTuple):
     """Whether the quadratic subproblem was solved to its tolerance."""
 
 
-@dataclass(frozen=True)
+@specification
 class LevenbergMarquardt(Solver):
-    """Least squares by damped Gauss–Newton steps."""
+    """Levenberg–Marquardt: damped Gauss–Newton steps, the first choice unless there are many weights."""
 
-    max_steps: int = 100
-    cost_tolerance: float = 1e-10
-    """Relative decrease of the objective below which the fit has converged."""
-    step_tolerance: float = 1e-10
-    """Relative step size below which the fit has converged."""
-    gradient_tolerance: float = 1e-12
-    """Largest cosine between the residuals and a column of the Jacobian at which the fit has converged."""
-    initial_damping: float = 1e-3
+    max_steps: Count = 100
+    """Maximum number of steps."""
+    cost_tolerance: Nonnegative = 1e-10
+    """Relative decrease of the cost below which it terminates."""
+    step_tolerance: Nonnegative = 1e-10
+    """Relative change of the unknowns below which it terminates."""
+    gradient_tolerance: Nonnegative = 1e-12
+    """Largest cosine between the residuals and a column of the Jacobian at which it terminates."""
+    initial_damping: Positive = 1e-3
+    """Damping of the first step."""
     fix_common: bool = False
     """Fix the common parameters, and fit initial states and per-run parameters only."""
     name = "lm"

@@ -15,7 +15,7 @@ kind = "dissipative"
 
 import json
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Literal
 
 import equinox as eqx
 import jax
@@ -26,16 +26,17 @@ from safetensors import SafetensorError, safe_open
 
 from hybridsim.core.errors import HybridsimError, Problem
 from hybridsim.core.messages import name_list
+from hybridsim.core.specification import Count, StrictTable, TableOf
+from hybridsim.identify.experiment import make_grafts
 from hybridsim.model.model import Model
 from hybridsim.networks.prune import input_addresses
-from hybridsim.project.build.fit import grafts_of
-from hybridsim.project.build.networks import data_dependent_keys, table_of
+from hybridsim.project.build.networks import SeededGraft, table_settings
+from hybridsim.project.build.relocate import locate
 from hybridsim.project.run_folder.write import write_file
-from hybridsim.project.schema.fit import BlueprintGraftEntry
+from hybridsim.project.schema.grafts import graft_entry
 from hybridsim.project.schema.load import read_toml
 from hybridsim.project.schema.project_error import ProjectError
-from hybridsim.project.schema.strict_table import Count, StrictTable
-from hybridsim.project.schema.toml_lines import quote
+from hybridsim.project.schema.toml_text import quote, toml_value
 from hybridsim.sim.simulator import Simulator
 from hybridsim.taps.blueprint import Blueprint, Graft
 
@@ -52,7 +53,7 @@ class BlueprintContent(StrictTable):
     """File with the weights, next to this one; without it, networks have their initial weights."""
     inputs: dict[str, Count] = Field(default_factory=dict)
     """User inputs of networks and their sizes."""
-    graft: tuple[BlueprintGraftEntry, ...]
+    graft: tuple[Annotated[Any, TableOf(graft_entry)], ...]
     """Networks that read quantities of the simulation and modify others."""
 
 
@@ -71,13 +72,16 @@ def load_blueprint(path: str | Path, model: Simulator | Model, *, seed: int = 0)
     sim = model if isinstance(model, Simulator) else Simulator(model)
     _, locator, content = read_toml(Path(path), BlueprintContent)
     problems: list[Problem] = []
-    grafts = grafts_of(content.graft, content.inputs, dict(sim.axis_names), seed, locator, problems)
+    entries = [SeededGraft(entry, seed + index) for index, entry in enumerate(content.graft)]
+    grafts = make_grafts(entries, dict(sim.axis_names), content.inputs, problems)
     for index, entry in enumerate(content.graft):
-        for key in [] if content.weights else data_dependent_keys(entry.network):
-            message = f'{locator.section(("graft", index))}: {key} = "data" needs recordings, which a blueprint lacks'
-            problems.append(locator.problem(("graft", index, "network"), message, "specify values", "project.graft"))
+        if entry.normalize and not content.weights:
+            message = "needs recordings, which a blueprint lacks"
+            problems.append(
+                Problem(message, "specify scales", code="project.graft", path=("graft", index, "normalize"))
+            )
     if problems:
-        raise ProjectError(problems)
+        raise ProjectError([locate(problem, locator) for problem in problems])
     blueprint = Blueprint(*grafts, inputs=content.inputs)
     return _with_weights(blueprint, Path(path).parent / content.weights, sim) if content.weights else blueprint
 
@@ -119,17 +123,16 @@ def graft_lines(graft: Graft) -> list[str]:
     Raises:
         HybridsimError: its network is user-defined.
     """
-    table = table_of(graft.net)
-    if table is None:
+    settings = table_settings(graft.net)
+    if settings is None:
         raise HybridsimError(
             f"the network on {name_list(graft.outputs)} is a {type(graft.net).__name__}, which is not among the kinds "
             "that a file supports; use it from Python"
         )
-    lines = ["[[graft]]", f"outputs = {_toml_value(graft.outputs)}", f"inputs = {_toml_value(graft.inputs)}"]
+    lines = ["[[graft]]", f"outputs = {toml_value(graft.outputs)}", f"inputs = {toml_value(graft.inputs)}"]
     lines += [f"{key} = {quote(value)}" for key, value in (("mode", graft.mode), ("per", graft.per))]
     lines += ["", "[graft.network]"]
-    settings = {name: getattr(table, name) for name in type(table).model_fields if name in table.model_fields_set}
-    return lines + [f"{name} = {_toml_value(value)}" for name, value in settings.items()]
+    return lines + [f"{name} = {toml_value(value)}" for name, value in settings.items()]
 
 
 def arrays_of(grafts: tuple[Graft, ...]) -> dict[str, np.ndarray]:
@@ -202,11 +205,3 @@ def _mismatch_reason(blueprint: Blueprint, metadata: dict[str, str], sim: Simula
 def _origin(metadata: dict[str, str], sim: Simulator) -> str:
     model = metadata.get("model", "")
     return f"The weights were saved for the model {model!r}; this is {sim.model.name!r}" if model else ""
-
-
-def _toml_value(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, tuple):
-        return f"[{', '.join(map(_toml_value, value))}]"
-    return quote(value) if isinstance(value, str) else repr(value)

@@ -4,34 +4,66 @@ A network is determined by its table and the numbers of its inputs and outputs, 
 restore a blueprint.
 """
 
-from collections.abc import Callable
-from typing import Any, get_args
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
+from hybridsim.core.derived_table import ComponentTable, table_of
+from hybridsim.core.errors import TapError
+from hybridsim.networks.choices import NETWORKS, SIZES
 from hybridsim.networks.drag import RodDrag
-from hybridsim.networks.friction import ConeFriction, JointFriction
-from hybridsim.networks.internal_force import InternalForce
-from hybridsim.networks.lagrangian import Lagrangian
 from hybridsim.networks.mlp import MLP
-from hybridsim.networks.passive import Conservative, Dissipative, PortHamiltonian
-from hybridsim.project.schema import networks as tables
-
-KINDS: dict[type[tables.NetworkTable], Callable] = {
-    tables.MLPTable: MLP,
-    tables.DissipativeTable: Dissipative,
-    tables.ConservativeTable: Conservative,
-    tables.PortHamiltonianTable: PortHamiltonian,
-    tables.LagrangianTable: Lagrangian,
-    tables.JointFrictionTable: JointFriction,
-    tables.ConeFrictionTable: ConeFriction,
-    tables.InternalForceTable: InternalForce,
-    tables.RodDragTable: RodDrag,
-}
+from hybridsim.project.schema.grafts import GraftEntry
+from hybridsim.taps.address import AxisNames, select
+from hybridsim.taps.blueprint import BoundGraft, Graft
 
 
-def network(table: tables.NetworkTable, inputs: int, outputs: int, seed: int) -> Callable:
+class SeededGraft(NamedTuple):
+    """Graft of a project with the random seed of its initial weights."""
+
+    entry: GraftEntry
+    seed: int
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Addresses of the outputs."""
+        return _as_tuple(self.entry.outputs)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Addresses of the inputs."""
+        return _as_tuple(self.entry.inputs)
+
+    def graft(self, names: AxisNames, inputs: Mapping[str, int]) -> Graft:
+        """The graft with its network, for a model with these names and user inputs."""
+        return make_graft(self.entry, names, inputs, self.seed)
+
+
+def make_graft(entry: GraftEntry, names: AxisNames, inputs: Mapping[str, int], seed: int) -> Graft:
+    """Graft of a table.
+
+    Args:
+        entry: the table.
+        names: axis names of the model.
+        inputs: user inputs and their sizes.
+        seed: random seed of the initial weights, unless the table specifies one.
+
+    Raises:
+        TapError: an address does not match the model, or the network does not support its wiring.
+    """
+    settings = {key: value for key, value in entry.settings.items() if key != "network"}
+    unwired: Any = Graft(**settings, net=lambda x: x)
+    input_taps = tuple(select(address, names, inputs, write=False) for address in unwired.inputs)
+    output_taps = tuple(select(address, names, inputs, write=True) for address in unwired.outputs)
+    bound = BoundGraft(unwired.net, output_taps, input_taps, unwired.mode, unwired.per)
+    size_in = sum(tap.scalars_per_row if bound.is_per_row(tap) else tap.size for tap in input_taps)
+    size_out = sum(tap.scalars_per_row if bound.per == "element" else tap.size for tap in output_taps)
+    return Graft(**settings, net=make_network(entry.network, size_in, size_out, seed))
+
+
+def make_network(table: ComponentTable, inputs: int, outputs: int, seed: int) -> Callable:
     """Network with initial weights.
 
     Args:
@@ -41,64 +73,43 @@ def network(table: tables.NetworkTable, inputs: int, outputs: int, seed: int) ->
         seed: random seed of the initial weights, unless the table specifies one.
 
     Raises:
-        ValueError: the kind does not support these numbers of inputs and outputs.
+        TapError: the kind does not support these numbers of inputs and outputs.
     """
-    sizes = _sizes(table.kind, inputs, outputs)
+    kind: Any = table.component
+    sizes = kind.sizes(inputs, outputs)
     if sizes is None:
         actual = f"{inputs} inputs and {outputs} outputs"
-        raise ValueError(f"a network of kind {table.kind!r} {table.signature}; it cannot have {actual}")
-    settings = {name: getattr(table, name) for name in type(table).model_fields if name != "kind"}
-    if settings.get("seed", 0) is None:
-        settings["seed"] = seed
-    settings |= dict.fromkeys(data_dependent_keys(table), 1.0)
-    return KINDS[type(table)](**sizes, **settings)
+        raise TapError(f"a network of kind {kind_name(kind)!r} {kind.wiring}; it cannot have {actual}")
+    defaults = {"seed": seed} if "seed" in type(table).model_fields else {}
+    return kind(**sizes, **defaults | table.settings)
 
 
-def data_dependent_keys(table: tables.NetworkTable) -> list[str]:
-    """Keys of a table whose values are to be determined from recordings."""
-    return [name for name in ("input_scale", "output_scale") if getattr(table, name, None) == "data"]
+def kind_name(kind: type) -> str:
+    """Name of a kind of networks."""
+    return next(name for name in NETWORKS if NETWORKS[name] is kind)
 
 
-def _sizes(kind: str, inputs: int, outputs: int) -> dict[str, int] | None:
-    """Size arguments of a network; None if its kind does not support these numbers of inputs and outputs."""
-    match kind:
-        case "mlp":
-            return {"inputs": inputs, "outputs": outputs}
-        case "dissipative" if inputs >= outputs:
-            return {"context_size": inputs - outputs, "size": outputs}
-        case "conservative" if inputs == outputs:
-            return {"size": outputs}
-        case "port_hamiltonian" if inputs >= 2 * outputs:
-            return {"size": outputs, "ports": inputs - 2 * outputs}
-        case "lagrangian" if inputs == 3 * outputs + outputs**2:
-            return {"size": outputs}
-        case "joint_friction" if outputs == 1 and inputs:
-            return {"context_size": inputs - 1}
-        case "cone_friction" if outputs == 2 and inputs >= 3:
-            return {"context_size": inputs - 3}
-        case "internal_force" if (inputs, outputs) == (24, 12):
-            return {}
-        case "rod_drag" if (inputs, outputs) == (6, 6):
-            return {}
-    return None
-
-
-def table_of(net: Any) -> tables.NetworkTable | None:
-    """Table of a network, without its weights; None for user-defined networks."""
-    schema = next((table for table, constructor in KINDS.items() if type(net) is constructor), None)
-    if schema is None:
+def table_settings(net: Any) -> dict[str, Any] | None:
+    """Settings of the table of a network, without its weights; None for user-defined networks."""
+    kind = next((name for name in NETWORKS if NETWORKS[name] is type(net)), None)
+    if kind is None:
         return None
-    settings: dict[str, Any] = {"kind": get_args(schema.model_fields["kind"].annotation)[0]}
+    settings: dict[str, Any] = {}
     for mlp in mlps_in(net)[:1]:
         settings |= {"hidden": tuple(int(W.shape[0]) for W in mlp.weights[:-1]), "activation": mlp.activation}
     if isinstance(net, MLP) and net.input_bias is not None:
         settings["input_bias"] = True
     if isinstance(net, RodDrag):
         settings |= {name: tuple(np.asarray(getattr(net, f"{name}_point")).tolist()) for name in ("start", "end")}
-    return schema.model_validate(settings)
+    table_of(type(net), SIZES).model_validate(settings)
+    return {"kind": kind, **settings}
 
 
 def mlps_in(net: Any) -> list[MLP]:
     """MLPs within a network."""
     leaves = jax.tree.leaves(net, is_leaf=lambda x: isinstance(x, MLP))
     return [leaf for leaf in leaves if isinstance(leaf, MLP)]
+
+
+def _as_tuple(addresses: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (addresses,) if isinstance(addresses, str) else addresses

@@ -11,9 +11,10 @@ import numpy as np
 from jaxtyping import Float
 
 from hybridsim.core.errors import HybridsimError, ParameterError
-from hybridsim.data.recording import Recording
-from hybridsim.identify.problem import FitProblem, Stage
+from hybridsim.data.run import Run
+from hybridsim.identify.problem import FitProblem
 from hybridsim.identify.score import Score, WindowScores, score_predictions
+from hybridsim.identify.stage import Stage
 from hybridsim.identify.windows import time_span
 
 Array = np.ndarray
@@ -67,7 +68,7 @@ def comparison(scores: WindowScores, run_kind: str, score_kind: str, duration: f
 
 
 def prediction_comparisons(
-    problem: FitProblem, thetas: Float[Array, "2 n"], runs: Sequence[Recording], run_kind: str
+    problem: FitProblem, thetas: Float[Array, "2 n"], runs: Sequence[Run], run_kind: str
 ) -> list[Comparison]:
     """Scores of predictions of runs, for all horizons for which the runs are long enough."""
     time_before = initialization_time(problem, runs)
@@ -84,7 +85,7 @@ def prediction_comparisons(
     return comparisons
 
 
-def initialization_time(problem: FitProblem, runs: Sequence[Recording]) -> float:
+def initialization_time(problem: FitProblem, runs: Sequence[Run]) -> float:
     """Length of the interval used to estimate the initial state of a prediction [s]; longer if sampling is slow."""
     slowest = max(run.series[name].median_sample_interval for run in runs for name in problem.channel_roles.noise)
     return max(MIN_INITIALIZATION_TIME, MIN_SAMPLES * slowest)

@@ -8,8 +8,8 @@ from jaxtyping import Float
 
 from hybridsim.core.errors import HybridsimError
 from hybridsim.identify.score import score_windows
+from hybridsim.identify.task import Task
 from hybridsim.networks.wiring_summary import wiring_summaries
-from hybridsim.project.build.task import Task
 from hybridsim.project.report.comparison import scoring_window
 from hybridsim.sim.audit import audit
 

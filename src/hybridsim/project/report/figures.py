@@ -1,16 +1,17 @@
 """Figures of a fit: selected windows, residuals of all windows, and residuals over the steps."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
+from matplotlib.figure import Figure
 
-from hybridsim.data.recording import Recording
+from hybridsim.data.run import Run
 from hybridsim.identify.score import WindowScores
 from hybridsim.project.run_folder.history import Step
 from hybridsim.viz.fit_plots import (
     ChannelCurves,
     StageProgress,
-    as_png,
     progress_figure,
     residuals_figure,
     window_figure,
@@ -20,10 +21,10 @@ MAX_CHANNELS = 6
 """Maximum number of channels in a figure; the channels with the largest residuals are selected."""
 
 
-def fit_figures(
-    scores: WindowScores, runs: Sequence[Recording], label: str, history: Sequence[Step], units: Mapping[str, str]
-) -> dict[str, bytes]:
-    """Figures as PNG files by name.
+def figure_makers(
+    scores: WindowScores, runs: Sequence[Run], label: str, history: Sequence[Step], units: Mapping[str, str]
+) -> dict[str, Callable[[], Figure]]:
+    """Functions that draw the figures, by the names of their files.
 
     Args:
         scores: windows of the runs before and after the fit.
@@ -33,17 +34,18 @@ def fit_figures(
         units: units of the channels.
     """
     before, after = scores.residual_rms
-    figures = {
-        name: as_png(window_figure(*args)) for name, args in _selected_windows(scores, runs, label, units).items()
+    makers: dict[str, Callable[[], Figure]] = {
+        name: partial(window_figure, *arguments)
+        for name, arguments in _selected_windows(scores, runs, label, units).items()
     }
     if len(after) > 1:
-        figures["windows.png"] = as_png(residuals_figure(before, after, f"All windows of the {label} runs"))
+        makers["windows.png"] = partial(residuals_figure, before, after, f"All windows of the {label} runs")
     if stages := _stage_progress(history):
-        figures["progress.png"] = as_png(progress_figure(stages, "Residuals during the fit"))
-    return figures
+        makers["progress.png"] = partial(progress_figure, stages, "Residuals during the fit")
+    return makers
 
 
-def _selected_windows(scores: WindowScores, runs: Sequence[Recording], label: str, units: Mapping[str, str]):
+def _selected_windows(scores: WindowScores, runs: Sequence[Run], label: str, units: Mapping[str, str]):
     """Curves and titles of the windows with median and largest residual after the fit."""
     after = np.where(np.isfinite(scores.residual_rms[1]), scores.residual_rms[1], np.inf)
     order = np.argsort(after, kind="stable")

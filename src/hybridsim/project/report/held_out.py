@@ -6,10 +6,11 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float
 
-from hybridsim.identify.fit import Progress
 from hybridsim.identify.objective import Objective, Point
-from hybridsim.identify.problem import FitProblem, Stage
+from hybridsim.identify.problem import FitProblem
 from hybridsim.identify.score import calibrate
+from hybridsim.identify.solve import Progress
+from hybridsim.identify.stage import Stage
 
 MAX_TIME_SHARE, MAX_TIME_SHARE_AT_POWERS_OF_TWO = 0.1, 0.25
 """Maximum fractions of the time of a fit spent on held-out runs: in general, and at the steps 1, 2, 4, 8 and so on of a

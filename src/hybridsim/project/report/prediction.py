@@ -3,16 +3,21 @@
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from rich.console import RenderableType
+from rich.text import Text
 
+from hybridsim.core.console import as_text, text_table
 from hybridsim.core.errors import HybridsimError
-from hybridsim.data.recording import Recording
+from hybridsim.core.messages import SIGMA, pluralize
+from hybridsim.data.run import Run
 from hybridsim.identify.score import WindowScores, score_predictions, score_windows
-from hybridsim.project.build.task import Task
+from hybridsim.identify.task import Task
 from hybridsim.project.report.comparison import (
     NEW,
     PREDICTED,
@@ -23,42 +28,64 @@ from hybridsim.project.report.comparison import (
     scoring_window,
     theta_before_fit,
 )
-from hybridsim.project.report.figures import fit_figures
-from hybridsim.project.report.result import score_row
-from hybridsim.project.run_folder.folder import RunFolder
-from hybridsim.project.run_folder.manifest import input_changes, manifest
+from hybridsim.project.report.figures import figure_makers
+from hybridsim.project.report.result import score_label, score_row
 from hybridsim.project.run_folder.write import replace_nonfinite, write_file
+from hybridsim.viz.fit_plots import as_png
 
 COLUMNS = ("run", "window", "time", "channel", "measured", "before", "after")
 
 
-class Prediction(NamedTuple):
-    """Predictions of recordings by a fitted model."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Prediction:
+    """Predictions of recordings by a fitted model. `print` shows their errors."""
 
-    runs: tuple[Recording, ...]
+    runs: tuple[Run, ...]
     windows: WindowScores
     """Predictions before and after the fit."""
     comparisons: tuple[Comparison, ...]
     initialization_time: float
     """Length of the interval before each prediction from which its initial state is estimated [s]."""
+    units: Mapping[str, str]
+    """Units of the channels by name."""
+    noise: Mapping[str, float]
+    """Standard deviation of the noise by channel."""
+
+    def __str__(self) -> str:
+        return as_text(self.text())
+
+    def text(self) -> Iterator[RenderableType]:
+        """Tables of the errors."""
+        for row in map(self._score_row, self.comparisons):
+            yield Text(f"{score_label(row)}, {pluralize(row['windows'], 'window')}:")
+            cells = [
+                (name, _cell(values["before"]), _cell(values["after"]), self.units.get(name, ""))
+                for name, values in row["channels"].items()
+            ]
+            before, after = (_cell(row["normalized"][when]["rms"]) for when in ("before", "after"))
+            cells.append(("residual of all channels", before, after, "σ"))
+            yield text_table(("RMS error", "before the fit", "after", "unit"), cells, right=("before the fit", "after"))
+        yield Text(SIGMA)
+
+    @property
+    def errors(self) -> dict[str, dict[str, float]]:
+        """RMS errors of the predictions `before` and `after` the fit by channel, in its unit."""
+        return self._score_row(self.comparisons[0])["channels"]
+
+    @property
+    def scores(self) -> list[dict[str, Any]]:
+        """Errors and residuals as data."""
+        return [self._score_row(comparison) for comparison in self.comparisons]
+
+    def _score_row(self, comparison: Comparison) -> dict[str, Any]:
+        return score_row(comparison, self.noise)
 
 
-def fitted_theta(task: Task, run_folder: RunFolder) -> np.ndarray:
-    """Parameters θ of a completed fit.
-
-    Raises:
-        HybridsimError: there is no result, or the project or its files have changed since the fit.
-    """
-    result = run_folder.result()
-    if changes := input_changes(run_folder.manifest(), manifest(task, ())):
-        raise HybridsimError(
-            f"the result in {run_folder.path} is out of date, because its inputs have changed since the fit: "
-            f"{'; '.join(changes)}. Undo the changes, or fit again."
-        )
-    return np.array(result["theta"], dtype=float)
+def _cell(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4g}"
 
 
-def predict(task: Task, theta: np.ndarray, runs: Sequence[Recording], horizon: float) -> Prediction:
+def predict(task: Task, theta: np.ndarray, runs: Sequence[Run], horizon: float) -> Prediction:
     """Predict recordings.
 
     Args:
@@ -75,7 +102,7 @@ def predict(task: Task, theta: np.ndarray, runs: Sequence[Recording], horizon: f
         comparison(windows, NEW, PREDICTED, horizon),
         comparison(score_windows(problem, thetas, runs, scoring_window(task.stages[-1])), NEW, RECONSTRUCTED),
     )
-    return Prediction(tuple(runs), windows, comparisons, time_before)
+    return Prediction(tuple(runs), windows, comparisons, time_before, task.units, problem.channel_roles.noise)
 
 
 def write_prediction(task: Task, prediction: Prediction, folder: Path) -> dict[str, Any]:
@@ -89,12 +116,12 @@ def write_prediction(task: Task, prediction: Prediction, folder: Path) -> dict[s
         "files": [{"file": file, "sha256": sha} for run in prediction.runs for file, sha in run.sources],
         "runs": [run.name for run in prediction.runs],
         "initialization_time": prediction.initialization_time,
-        "scores": [score_row(comparison, task.problem.channel_roles.noise) for comparison in prediction.comparisons],
+        "scores": prediction.scores,
     }
     write_file(folder / "prediction.csv", series_as_csv(prediction))
     write_file(folder / "scores.json", json.dumps(replace_nonfinite(scores), indent=2, ensure_ascii=False) + "\n")
-    for name, content in fit_figures(prediction.windows, prediction.runs, "predicted", (), task.units).items():
-        write_file(folder / name, content)
+    for name, make in figure_makers(prediction.windows, prediction.runs, "predicted", (), task.units).items():
+        write_file(folder / name, as_png(make()))
     return scores
 
 

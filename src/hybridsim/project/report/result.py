@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from hybridsim.identify.fit import FitResult
-from hybridsim.identify.problem import Stage
 from hybridsim.identify.score import Score
+from hybridsim.identify.solve import Solution
+from hybridsim.identify.stage import Stage
+from hybridsim.identify.task import Task
 from hybridsim.networks.weight_name import is_graft_parameter, parse_weight_name
-from hybridsim.project.build.task import Task
 from hybridsim.project.report.comparison import (
     HELD_OUT,
     RECONSTRUCTED,
@@ -22,6 +22,7 @@ from hybridsim.project.report.comparison import (
 )
 from hybridsim.project.run_folder.checkpoint import StageResult
 from hybridsim.project.run_folder.manifest import FORMAT
+from hybridsim.project.run_folder.write import replace_nonfinite
 
 LARGE_RESIDUAL = 20.0
 """RMS residual above which a model is considered structurally wrong [standard deviations of the noise]."""
@@ -33,19 +34,19 @@ CONVERGED, NOT_CONVERGED = "converged", "not converged"
 
 def result_json(
     task: Task,
-    fitted: FitResult,
+    fitted: Solution,
     stage_results: Mapping[int, StageResult],
     comparisons: Sequence[Comparison],
-    model: dict[str, Any] | None,
+    standard_errors: Mapping[str, float],
 ) -> dict[str, Any]:
-    """Result of a fit as JSON data.
+    """Result of a fit as JSON data, without the exported model.
 
     Args:
         task: fit problem, stages and their origin.
         fitted: result of the solver.
         stage_results: results of the stages by index.
         comparisons: scores before and after the fit.
-        model: description of the exported model, if it came from a file.
+        standard_errors: standard errors of parameters by name, where they were computed.
     """
     space, theta = task.problem.space, fitted.theta
     converged = stage_results[len(task.stages) - 1].termination.has_converged
@@ -60,7 +61,7 @@ def result_json(
         "labels": list(space.names),
         "theta": np.asarray(theta).tolist(),
         "parameters": [
-            vars(change)
+            vars(change) | {"std": _finite(standard_errors.get(change.name))}
             for change in space.table(theta)
             if change.name not in per_run and not is_graft_parameter(change.name)
         ],
@@ -68,9 +69,19 @@ def result_json(
         "networks": _networks(task, theta),
         "channels": _channels(task),
         "scores": [score_row(comparison, task.problem.channel_roles.noise) for comparison in comparisons],
-        "model": model,
     }
-    return result | {"remarks": remarks_on(result)}
+    return with_model(result, None)
+
+
+def with_model(result: Mapping[str, Any], model: dict[str, Any] | None) -> dict[str, Any]:
+    """Result with a description of the exported model, if it came from a file, and with all remarks."""
+    completed = {**result, "model": model}
+    return replace_nonfinite(completed | {"remarks": remarks_on(completed)})
+
+
+def _finite(std: float | None) -> float | None:
+    """Standard error; None if it is unknown or infinite."""
+    return std if std is not None and np.isfinite(std) else None
 
 
 def score_row(comparison: Comparison, noise: Mapping[str, float]) -> dict[str, Any]:

@@ -16,8 +16,8 @@ import safetensors.numpy
 from safetensors import SafetensorError
 
 from hybridsim.core.errors import HybridsimError
-from hybridsim.identify.fit import Checkpoint
 from hybridsim.identify.objective import Point
+from hybridsim.identify.solve import Checkpoint
 from hybridsim.identify.solvers.solver import SolverState, Termination
 
 FORMAT = 2

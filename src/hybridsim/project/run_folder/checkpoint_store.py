@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hybridsim.core.errors import HybridsimError
-from hybridsim.identify.fit import Checkpoint
+from hybridsim.core.errors import FolderError
+from hybridsim.identify.solve import Checkpoint
 from hybridsim.identify.solvers.solver import Termination
 from hybridsim.project.run_folder.checkpoint import (
     DamagedCheckpointError,
@@ -97,7 +97,8 @@ class FolderCheckpointStore:
                 file.rename(file.with_suffix(".damaged"))
             return saved.checkpoint
         if damaged:
-            raise HybridsimError(f"{self._folder}: " + "; ".join(damaged.values()) + ". Start over with --fresh.")
+            message = f"{self._folder}: {'; '.join(damaged.values())}"
+            raise FolderError(message, python="fit again into another folder", command="start over with --fresh")
         return None
 
     def _files(self) -> list[Path]:

@@ -15,10 +15,10 @@ import numpy as np
 from hybridsim.core.errors import HybridsimError
 from hybridsim.identify.discover import Discovery
 from hybridsim.identify.support_search import FittedSupport, SeedResult
+from hybridsim.identify.task import Task
 from hybridsim.networks.prune import PruningUnit
 from hybridsim.networks.wiring_summary import wiring_summaries
 from hybridsim.project.build.blueprint_file import save_blueprint
-from hybridsim.project.build.task import Task
 from hybridsim.project.run_folder.folder import DISCOVERY_FILE
 from hybridsim.project.run_folder.manifest import FORMAT, input_changes, manifest
 from hybridsim.project.run_folder.write import write_file, write_json

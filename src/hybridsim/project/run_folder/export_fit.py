@@ -10,11 +10,10 @@ import safetensors.numpy
 from jaxtyping import Float
 
 from hybridsim.core.errors import FileError, ModelError, ModelWarning
+from hybridsim.identify.task import Task
 from hybridsim.io.export import export
-from hybridsim.io.load import load_model
 from hybridsim.model.model import Model
 from hybridsim.project.build.blueprint_file import arrays_of
-from hybridsim.project.build.task import Task
 from hybridsim.project.run_folder.folder import RunFolder
 from hybridsim.project.run_folder.write import write_file
 
@@ -30,14 +29,15 @@ def write_model(task: Task, theta: Float[np.ndarray, " n"], run_folder: RunFolde
     Returns:
         File name, changes in the file, and remarks; None for a built-in model.
     """
-    if task.model_file is None:
+    source = task.experiment.model.source
+    if source is None or task.model_file is None:
         return None
     model = task.problem.space.put(task.problem.setup, theta).sim.model
     out = run_folder.path / f"identified{task.model_file.suffix}"
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ModelWarning)
         try:
-            changes = export(task.model_file, _remove_additions(task, model), out, **task.load_options)
+            changes = export(task.model_file, without_additions(task, model), out, **source.options)
         except (ModelError, FileError) as error:
             message = f"The identified model could not be written to a model file: {error}"
             return {"file": None, "changes": [], "remarks": [message]}
@@ -74,16 +74,12 @@ def _short_list(names: list[str]) -> str:
     return ", ".join(names[:MAX_NAMES]) + (" and others" if len(names) > MAX_NAMES else "")
 
 
-def _remove_additions(task: Task, fitted: Model) -> Model:
-    """Remove the floor and actuators that the project adds to the model of the file."""
-    assert task.model_file is not None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ModelWarning)  # reported when the project was built
-        model = load_model(task.model_file, **task.load_options)
-    old, structure = jax.tree.flatten(model)
+def without_additions(task: Task, fitted: Model) -> Model:
+    """Model without the floor and actuators that the experiment adds to it."""
+    old, structure = jax.tree.flatten(task.experiment.model)
     new = jax.tree.leaves(fitted)
     if len(old) != len(new):
         return fitted
-    # elements that a project adds follow those of the file
+    # added elements follow those of the model
     rows = [b if np.shape(a) == np.shape(b) else b[: len(a)] for a, b in zip(old, new, strict=True)]
     return jax.tree.unflatten(structure, rows)

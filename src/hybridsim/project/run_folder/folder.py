@@ -1,6 +1,7 @@
 """Run folder: all outputs of a fit.
 
-project.toml              copy of the project file
+project.toml              copy of the project file, or the specification of a fit in Python
+recordings/, networks.*   recordings from memory and initial networks of a fit in Python
 manifest.json             provenance: versions, processor, hashes of files
 history.jsonl             one line per step
 checkpoint-*.safetensors  the newest two checkpoints
@@ -16,8 +17,11 @@ import json
 from pathlib import Path
 from typing import Any, Literal
 
-from hybridsim.core.errors import HybridsimError
-from hybridsim.project.run_folder.manifest import FORMAT
+import numpy as np
+
+from hybridsim.core.errors import FolderError, HybridsimError
+from hybridsim.identify.task import Task
+from hybridsim.project.run_folder.manifest import FORMAT, input_changes, manifest
 from hybridsim.project.run_folder.write import write_file, write_json
 
 Mode = Literal["new", "resume", "fresh"]
@@ -39,6 +43,8 @@ FILES = (
     ".*.part",
 )
 """Files of a run folder; other files in it are never removed."""
+SPECIFICATION_FILES = ("recordings", "networks.toml", "networks.safetensors")
+"""Files and folders to which the specification of a fit in Python refers; written before the fit begins."""
 DISCOVERY_FILE = "discovery.json"
 """File that identifies the folder of a discovery."""
 
@@ -76,22 +82,23 @@ class RunFolder:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise HybridsimError(
-                f"cannot create the folder {self.path}: {error.strerror}; choose another one with --out"
+            message = f"cannot create the folder {self.path}: {error.strerror}"
+            raise FolderError(
+                message, python="choose another folder", command="choose another folder with --out"
             ) from None
         if not self.exists and (foreign := self._foreign_files()):
-            raise HybridsimError(
-                f"{self.path} contains no fit, but other files such as {foreign[0]}; choose another folder with --out"
-            )
+            message = f"{self.path} contains no fit, but other files such as {foreign[0]}"
+            raise FolderError(message, python="choose another folder", command="choose another folder with --out")
 
     def check_mode(self, mode: Mode) -> None:
         """Raise if the folder contains a fit and the mode is `new`."""
         if mode != "new" or not self.exists:
             return
         state = "finished" if self.is_complete else "unfinished"
-        raise HybridsimError(
-            f"{self.path} already contains a fit ({state}): --resume continues it, --fresh deletes it and starts "
-            "over, --out selects another folder"
+        raise FolderError(
+            f"{self.path} already contains a fit ({state})",
+            python="resume=True continues or loads it; for a new fit choose another folder",
+            command="--resume continues it, --fresh deletes it and starts over, --out selects another folder",
         )
 
     def begin(self, manifest: dict[str, Any], project_text: str) -> None:
@@ -119,8 +126,39 @@ class RunFolder:
                 "([blueprint] file = ...), fit that project, and specify its run folder"
             )
         if not self.result_file.exists():
-            raise HybridsimError(f"{self.path} has no result; complete the fit with hybridsim fit --resume")
+            raise FolderError(
+                f"{self.path} has no result",
+                python="complete the fit with resume=True",
+                command="complete the fit with hybridsim fit --resume",
+            )
         return self._json(self.result_file)
+
+    def origin(self) -> Path:
+        """Project file of the fit.
+
+        Raises:
+            HybridsimError: the fit has no project file, because its specification contains code.
+        """
+        file = self.manifest()["project"]["file"]
+        if file is None:
+            raise HybridsimError(
+                f"{self.path} contains a fit with parts that are not saved: code, such as a network of your own, or a "
+                "model that was changed in Python. Create the experiment again, and call "
+                "fit(..., folder=..., resume=True), which loads the result"
+            )
+        return Path(file)
+
+    def require_unchanged_inputs(self, task: Task) -> None:
+        """Raise if the specification, the model or the data of the fit have changed since."""
+        if changes := input_changes(self.manifest(), manifest(task, ())):
+            raise HybridsimError(
+                f"the result in {self.path} is out of date, because its inputs have changed since the fit: "
+                f"{'; '.join(changes)}. Undo the changes, or fit again."
+            )
+
+    def theta(self) -> np.ndarray:
+        """Estimated parameters θ."""
+        return np.array(self.result()["theta"], dtype=float)
 
     def _json(self, path: Path) -> dict[str, Any]:
         try:
@@ -128,11 +166,16 @@ class RunFolder:
         except FileNotFoundError:
             raise HybridsimError(f"{self.path} is not a run folder: it has no {path.name}") from None
         except (OSError, ValueError) as error:
-            raise HybridsimError(f"cannot read {path}: {error}; start over with --fresh") from None
+            raise FolderError(
+                f"cannot read {path}: {error}",
+                python="delete the folder and fit again",
+                command="start over with --fresh",
+            ) from None
         if not isinstance(value, dict) or value.get("format") != FORMAT:
-            raise HybridsimError(
-                f"{path} does not have format {FORMAT}, which this version of hybridsim reads; use the version that "
-                "wrote it, or start over with --fresh"
+            raise FolderError(
+                f"{path} does not have format {FORMAT}, which this version of hybridsim reads",
+                python="use the version that wrote it, or fit again into another folder",
+                command="use the version that wrote it, or start over with --fresh",
             )
         return value
 
@@ -143,4 +186,5 @@ class RunFolder:
     def _foreign_files(self) -> list[str]:
         """Names of files in the folder that do not belong to a fit."""
         known = {*self._files(), self.path / "lock", self.plots, self.predictions}
+        known |= {self.path / name for name in SPECIFICATION_FILES}
         return sorted(path.name for path in self.path.iterdir() if path not in known)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from hybridsim.core.errors import HybridsimError
+from hybridsim.core.errors import FolderError
 
 
 @contextmanager
@@ -19,7 +19,7 @@ def folder_lock(folder: Path) -> Iterator[None]:
     """Lock a folder against other processes.
 
     Raises:
-        HybridsimError: another process has locked it, or it cannot be written to.
+        FolderError: another process has locked it, or it cannot be written to.
     """
     path = folder / "lock"
     lock = FileLock(path, thread_local=False)
@@ -29,12 +29,14 @@ def folder_lock(folder: Path) -> Iterator[None]:
         holder = "unknown"
         with suppress(OSError):
             holder = path.read_bytes()[:100].decode(errors="replace").strip() or holder
-        raise HybridsimError(
-            f"{folder} is in use by another process (process id {holder}); "
-            "wait until it has finished, or choose another folder with --out"
+        raise FolderError(
+            f"{folder} is in use by another process (process id {holder})",
+            python="wait until it has finished, or choose another folder",
+            command="wait until it has finished, or choose another folder with --out",
         ) from None
     except OSError as error:
-        raise HybridsimError(f"cannot write to {folder}: {error.strerror}; choose another folder with --out") from None
+        message = f"cannot write to {folder}: {error.strerror}"
+        raise FolderError(message, python="choose another folder", command="choose another folder with --out") from None
     try:
         # the process id is only informative: a full disk must not prevent locking
         with suppress(OSError):

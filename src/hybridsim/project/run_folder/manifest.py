@@ -15,10 +15,10 @@ import llvmlite.binding as llvm
 import numpy as np
 
 import hybridsim
-from hybridsim.data.recording import Recording
-from hybridsim.project.build.task import Task
+from hybridsim.data.run import Run
+from hybridsim.identify.task import Task
 
-FORMAT = 4
+FORMAT = 5
 """Version of the format of run folders."""
 LIBRARIES = ("jax", "jaxlib", "numpy", "scipy", "llvmlite", "safetensors")
 
@@ -36,14 +36,15 @@ def manifest(task: Task, command: Sequence[str]) -> dict[str, Any]:
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": list(command),
         "seed": task.seed,
-        "project": {"file": str(task.project_file.absolute()), "sha256": _bytes_hash(task.project_text.encode())},
+        "project": {
+            "file": None if task.project_file is None else str(task.project_file.absolute()),
+            "sha256": _bytes_hash(task.project_text.encode()),
+        },
         "model": {
-            "name": task.model_name,
-            "file": str(task.model_file.absolute()),
-            "sha256": _file_hash(task.model_file),
-        }
-        if task.model_file
-        else {"name": task.model_name, "file": None, "sha256": None},
+            "name": task.experiment.model.name,
+            "file": None if task.model_file is None else str(task.model_file),
+            "sha256": None if task.model_file is None else _file_hash(task.model_file),
+        },
         "data": [{"file": file, "sha256": sha} for file, sha in _sources(task)],
         "runs": {
             "training": [run.name for run in task.problem.train],
@@ -125,7 +126,7 @@ def _values_hash(task: Task) -> str:
     return digest.hexdigest()
 
 
-def _series(runs: Iterable[Recording]) -> Iterator[tuple[str, np.ndarray]]:
+def _series(runs: Iterable[Run]) -> Iterator[tuple[str, np.ndarray]]:
     for run in runs:
         for name, series in run.series.items():
             yield f"times of {name} in {run.name}", series.t

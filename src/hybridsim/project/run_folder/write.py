@@ -1,18 +1,23 @@
 """Atomic writing of the files of a run folder."""
 
 import errno
+import io
 import json
 import math
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from hybridsim.core.errors import FileError, HybridsimError
 from hybridsim.core.files import write_atomically
 
 DISK_FULL = os.strerror(errno.ENOSPC)
 DISK_FULL_ADVICE = (
-    "Files saved before are intact: free disk space; `hybridsim fit` and `hybridsim discover` continue with --resume."
+    "Files saved before are intact: free disk space; `hybridsim fit` and `hybridsim discover` continue with --resume, "
+    "fit in Python with resume=True."
 )
 
 
@@ -26,8 +31,7 @@ def write_file(path: Path, data: bytes | str) -> None:
     try:
         write_atomically(path, content)
     except FileError as error:
-        reason = error.problems[0].message.rpartition(": ")[2]
-        raise unwritable_error(path, reason, len(content)) from None
+        raise unwritable_error(path, error.reason, len(content)) from None
 
 
 def unwritable_error(path: Path, reason: str, size: int) -> HybridsimError:
@@ -39,6 +43,14 @@ def unwritable_error(path: Path, reason: str, size: int) -> HybridsimError:
 def write_json(path: Path, value: Any) -> None:
     """Write a value as indented JSON, with null for infinity and NaN."""
     write_file(path, json.dumps(replace_nonfinite(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def write_npz(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Write arrays as an NPZ file, into a folder that is created if it does not exist."""
+    content = io.BytesIO()
+    np.savez(content, **arrays)  # pyright: ignore[reportArgumentType]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_file(path, content.getvalue())
 
 
 def replace_nonfinite(value: Any) -> Any:

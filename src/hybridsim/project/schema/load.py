@@ -13,18 +13,18 @@ from pydantic import BaseModel, ValidationError
 
 from hybridsim.core.errors import Problem
 from hybridsim.core.messages import name_hint
-from hybridsim.data.assemble import RecordingOptions
-from hybridsim.data.channel import Channel, channel_problems
+from hybridsim.core.specification import as_plain, setting_fields
+from hybridsim.core.specification_errors import KeyPath, specification_problems
+from hybridsim.data.channel import Channel, Command, column_problems
+from hybridsim.data.load import matching_files
+from hybridsim.io.load_options import LoadOptions
 from hybridsim.project.schema.content import Content
-from hybridsim.project.schema.data import ChannelEntry, CommandEntry
-from hybridsim.project.schema.errors import schema_problems
-from hybridsim.project.schema.location import SourceLocator, format_value
+from hybridsim.project.schema.location import SourceLocator
 from hybridsim.project.schema.project_error import ProjectError
-from hybridsim.project.schema.toml_lines import KeyPath, toml_lines
+from hybridsim.project.schema.toml_lines import toml_lines
 
 MAX_BYTES = 2**20
 """Maximum size of a project file."""
-WILDCARDS = frozenset("*?[")
 
 
 @dataclass(frozen=True)
@@ -66,18 +66,10 @@ class Project:
     def load_options(self) -> dict[str, Any]:
         """Options for the model file; arguments of `load_model`."""
         model = self.content.model
-        return {
-            "base": model.base,
-            "inertia": model.inertia,
-            "packages": {name: self.folder / path for name, path in model.packages.items()},
-            "allowed_folders": tuple(self.folder / path for path in model.allowed_folders),
-            "tolerate": model.tolerate,
-        }
-
-    @property
-    def channels(self) -> tuple[Channel, ...]:
-        """Series to be read from the data files: measured channels, then commands."""
-        return tuple(entry.channel for _, entry in column_entries(self.content))
+        options = {name: getattr(model, name) for name in setting_fields(LoadOptions)}
+        options["packages"] = {name: self.folder / path for name, path in model.packages.items()}
+        options["allowed_folders"] = tuple(self.folder / path for path in model.allowed_folders)
+        return options
 
 
 def load_project(path: str | Path) -> Project:
@@ -94,9 +86,10 @@ def load_project(path: str | Path) -> Project:
     problems = [*_data_problems(content, locator), *_output_problems(content, folder, locator)]
     files = []
     for index, pattern in enumerate(content.data.files):
-        matches = _matching_files(pattern, folder, index, locator)
+        matches = matching_files(pattern, folder)
         if isinstance(matches, Problem):
-            problems.append(matches)
+            key_path: KeyPath = ("data", "files", index)
+            problems.append(locator.problem(key_path, f"files of [data]: {matches.message}", matches.fix, matches.code))
         else:
             files += matches
     if problems:
@@ -120,9 +113,9 @@ def read_toml(path: Path, schema: type[Table]) -> tuple[str, SourceLocator, Tabl
     if problems := [_null_character_problem(key_path, locator) for key_path in _null_character_paths(parsed)]:
         raise ProjectError(sort_problems(problems))
     try:
-        return text, locator, schema.model_validate(_with_tuples(parsed))
+        return text, locator, schema.model_validate(as_plain(parsed))
     except ValidationError as error:
-        raise ProjectError(sort_problems(schema_problems(error, locator))) from None
+        raise ProjectError(sort_problems(specification_problems(error, locator))) from None
 
 
 def sort_problems(problems: Sequence[Problem]) -> list[Problem]:
@@ -202,23 +195,13 @@ def _null_character_problem(key_path: KeyPath, locator: SourceLocator) -> Proble
     return locator.problem(key_path, message, "remove \\u0000", "project.value")
 
 
-def _with_tuples(value: Any) -> Any:
-    """Value with lists converted to tuples, for immutability."""
-    if isinstance(value, dict):
-        return {key: _with_tuples(entry) for key, entry in value.items()}
-    return tuple(map(_with_tuples, value)) if isinstance(value, list) else value
-
-
 def _data_problems(content: Content, locator: SourceLocator) -> Iterator[Problem]:
     """Problems of channels and times that do not depend on the contents of the files."""
-    data, entries = content.data, column_entries(content)
-    key_paths = {entry.series_name: key_path for key_path, entry in entries}
-    for problem in channel_problems([entry.channel for _, entry in entries]):
-        key_path = key_paths.get(problem.element, ("channel",))
-        message = f"{locator.section(key_path)}: {problem.message}"
-        yield locator.problem((*key_path, *_faulty_key(problem)), message, problem.fix, problem.code)
-    time = data.time if data.sample_interval is None else data.sample_interval
-    for problem in RecordingOptions(time, data.time_unit, data.on_nan, data.on_out_of_order).problems():
+    data = content.data
+    for problem in column_problems(content.channel, content.command):
+        message = f"{locator.section(problem.path[:2])}: {problem.message}"
+        yield locator.problem(problem.path, message, problem.fix, problem.code)
+    for problem in data.problems():
         yield locator.problem(("data", "time_unit"), problem.message, problem.fix, problem.code)
     if not data.several_runs:
         return
@@ -226,19 +209,12 @@ def _data_problems(content: Content, locator: SourceLocator) -> Iterator[Problem
         if isinstance(names, tuple):
             message = "files of [data]: a run of several files cannot be combined with several_runs = true"
             yield locator.problem(("data", "files", index), message, "remove the inner brackets", "project.conflict")
-    for key_path, entry in entries:
+    for key_path, entry in column_entries(content):
         for key in ("group", "file"):
             if getattr(entry, key):
                 message = f"{key} of {locator.section(key_path)} cannot be combined with several_runs = true"
                 fix = "remove it, or set the group of [data]"
                 yield locator.problem((*key_path, key), message, fix, "project.conflict")
-
-
-def _faulty_key(problem: Problem) -> KeyPath:
-    """Key that causes a problem of a channel, if known."""
-    if problem.code == "data.unit":
-        return ("unit",)
-    return ("unwrap",) if "unwrapped" in problem.message else ()
 
 
 def _output_problems(content: Content, folder: Path, locator: SourceLocator) -> Iterator[Problem]:
@@ -255,38 +231,7 @@ def _output_problems(content: Content, folder: Path, locator: SourceLocator) -> 
         yield locator.problem(("run", "name"), message, "remove slashes and dots", "project.outside")
 
 
-def column_entries(content: Content) -> list[tuple[KeyPath, ChannelEntry | CommandEntry]]:
+def column_entries(content: Content) -> list[tuple[KeyPath, Channel | Command]]:
     """Channels and commands with their key paths."""
     channels = [(("channel", index), entry) for index, entry in enumerate(content.channel)]
     return [*channels, *((("command", index), entry) for index, entry in enumerate(content.command))]
-
-
-def _matching_files(
-    pattern: str | tuple[str, ...], folder: Path, index: int, locator: SourceLocator
-) -> list[tuple[Path, ...]] | Problem:
-    """Files of the runs that match an entry of `files`."""
-    key_path: KeyPath = ("data", "files", index)
-    if isinstance(pattern, tuple):
-        if not pattern:
-            return locator.problem(
-                key_path, "files of [data] lists a run without files", "name its files", "project.file"
-            )
-        return [tuple(folder / name for name in pattern)]
-    exact = folder / pattern
-    parts = Path(pattern).parts
-    first_wildcard = next((k for k, part in enumerate(parts) if set(part) & WILDCARDS), len(parts))
-    try:
-        if exact.exists() or first_wildcard == len(parts):
-            return [(exact,)]
-        matches = folder.joinpath(*parts[:first_wildcard]).glob(str(Path(*parts[first_wildcard:])))
-        files = sorted(file for file in matches if file.is_file())
-    except (OSError, ValueError) as error:
-        # names that are too long and, in some versions of Python, ** within a name
-        message = f"files of [data]: {format_value(pattern)} cannot be expanded: {error}"
-        return locator.problem(key_path, message, "write names with * and ?, or **/ for all folders", "project.file")
-    if files:
-        return [(file,) for file in files]
-    parent = exact.parent
-    names = [entry.name for entry in parent.iterdir() if entry.is_file()] if parent.is_dir() else []
-    fix = name_hint(exact.name, names) if names else f"the folder {str(parent)!r} does not exist or is empty"
-    return locator.problem(key_path, f"no file matches {pattern!r} of [data]", fix, "project.file")

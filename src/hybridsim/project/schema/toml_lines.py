@@ -4,13 +4,12 @@ A key path is a tuple of keys and, for arrays and arrays of tables, indices from
 has been parsed by `tomllib` before, so its syntax is not checked again.
 """
 
-import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-KeyPath = tuple[str | int, ...]
+from hybridsim.core.specification_errors import KeyPath
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
@@ -156,9 +155,3 @@ def _unquote(key: str) -> str:
     if key[0] == "'":
         return key[1:-1]
     return tomllib.loads(f"key = {key}")["key"] if key[0] == '"' else key
-
-
-def quote(text: str) -> str:
-    """A text as a TOML string in double quotes."""
-    # JSON escapes the same characters as TOML, except DEL
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007F")

@@ -13,8 +13,8 @@ from hybridsim.core.messages import name_list
 from hybridsim.data.read import read_tables
 from hybridsim.data.table import Table
 from hybridsim.data.units import UNITS
+from hybridsim.identify.command_actuators import is_torque_actuator
 from hybridsim.model.model import Model
-from hybridsim.project.build.model import is_torque_actuator
 from hybridsim.project.starter.columns import ColumnKind, parse_column_name
 from hybridsim.project.starter.match import Match, Matches, is_prismatic, match_columns, one_dof_joints
 from hybridsim.project.starter.units import Guess, Runs, has_wraps, position_unit, time_unit, velocity_unit

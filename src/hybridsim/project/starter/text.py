@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from hybridsim.core.messages import name_list
-from hybridsim.project.schema.toml_lines import quote
+from hybridsim.project.schema.toml_text import quote
 from hybridsim.project.starter.analyse import MatchedColumn, StarterProject, relative_path
 from hybridsim.project.starter.columns import ColumnKind
 from hybridsim.project.starter.match import is_prismatic

@@ -1,7 +1,6 @@
 """Units of channels in a fit: SI units or pixels."""
 
 from hybridsim.data.units import UNITS
-from hybridsim.model.joints import ElementaryJointType
 from hybridsim.params.setup import Setup
 from hybridsim.sim.sensors import FRAME_PREFIX
 
@@ -47,7 +46,6 @@ def _measured_unit(setup: Setup, channel: int) -> str:
     if slices is None:
         return ""
     joint = next(k for k, (first, last) in enumerate(slices) if first <= term.entry < last)
-    unit = {ElementaryJointType.REVOLUTE: "rad", ElementaryJointType.PRISMATIC: "m"}.get(
-        topology.joint_types[joint], ""
-    )
-    return f"{unit}/s" if unit and term.quantity == "joint.qd" else unit
+    joint_type = topology.joint_types[joint].joint
+    units = joint_type.coordinates if term.quantity == "joint.q" else joint_type.dofs
+    return list(units.values())[term.entry - slices[joint][0]]

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from hybridsim.core.errors import HybridsimError
-from hybridsim.identify.fit import fit
-from hybridsim.identify.problem import Stage
+from hybridsim.identify.solve import solve
 from hybridsim.identify.solvers.adam import Adam
 from hybridsim.identify.solvers.lbfgs import LBFGS
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
+from hybridsim.identify.stage import Stage
 from hybridsim.params.free import Free
 from support.fit_problems import CopyingCheckpointStore, double_pendulum_problem, pendulum_problem
 
@@ -40,13 +40,13 @@ def stop_after(calls: int):
 @pytest.mark.parametrize("name", SOLVERS)
 def test_a_resumed_fit_is_bit_identical(fit_problem, name):
     two_stages = stages(SOLVERS[name])
-    uninterrupted = fit(fit_problem, two_stages, checkpoint_store=(counting := CopyingCheckpointStore()))
+    uninterrupted = solve(fit_problem, two_stages, checkpoint_store=(counting := CopyingCheckpointStore()))
     assert not uninterrupted.stopped and len(uninterrupted.terminations) == 2
     for k in {1, 4, counting.save_count // 2, counting.save_count - 2}:
         store = CopyingCheckpointStore()
-        part = fit(fit_problem, two_stages, checkpoint_store=store, stop=stop_after(k))
+        part = solve(fit_problem, two_stages, checkpoint_store=store, stop=stop_after(k))
         assert part.stopped and store.save_count <= k
-        whole = fit(fit_problem, two_stages, checkpoint_store=CopyingCheckpointStore(store.load_newest()))
+        whole = solve(fit_problem, two_stages, checkpoint_store=CopyingCheckpointStore(store.load_newest()))
         np.testing.assert_array_equal(whole.theta, uninterrupted.theta)
         np.testing.assert_array_equal(whole.state.point.qd, uninterrupted.state.point.qd)
         assert whole.costs[-1] == uninterrupted.costs[-1] and whole.terminations[-1] == uninterrupted.terminations[-1]
@@ -54,16 +54,16 @@ def test_a_resumed_fit_is_bit_identical(fit_problem, name):
 
 def test_a_fit_interrupted_after_every_step_gives_the_same_result(fit_problem):
     two_stages = stages(LevenbergMarquardt())
-    uninterrupted = fit(fit_problem, two_stages)
+    uninterrupted = solve(fit_problem, two_stages)
     store = CopyingCheckpointStore()
-    while (part := fit(fit_problem, two_stages, checkpoint_store=store, stop=stop_after(1))).stopped:
+    while (part := solve(fit_problem, two_stages, checkpoint_store=store, stop=stop_after(1))).stopped:
         pass
     np.testing.assert_array_equal(part.theta, uninterrupted.theta)
 
 
 def test_the_callback_is_called_after_every_step(fit_problem):
     seen = []
-    result = fit(fit_problem, [Stage(window=0.2)], callback=seen.append)
+    result = solve(fit_problem, [Stage(window=0.2)], callback=seen.append)
     assert [progress.step for progress in seen] == list(range(1, len(seen) + 1))
     assert all(later.cost <= sooner.cost for sooner, later in pairwise(seen))
     assert seen[-1].normalized_cost == pytest.approx(1.0, abs=0.1) and result.has_converged
@@ -74,9 +74,9 @@ def test_diverging_initial_values_are_an_error_that_says_where():
     diverging_problem = pendulum_problem([Free("joint.damping[*]")])
     diverging_problem.space.initial = np.array([1e7])
     with pytest.raises(HybridsimError, match=r"diverges at the initial values in \d+ of \d+ windows, the first at"):
-        fit(diverging_problem, [Stage(window=0.2)])
+        solve(diverging_problem, [Stage(window=0.2)])
 
 
 def test_a_fit_without_stages_is_an_error(fit_problem):
     with pytest.raises(HybridsimError, match="at least one stage"):
-        fit(fit_problem, [])
+        solve(fit_problem, [])

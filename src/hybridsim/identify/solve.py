@@ -1,4 +1,4 @@
-"""The fit: stages in sequence, each a sequence of solver steps, with checkpoints.
+"""Solution of a fit problem: stages in sequence, each a sequence of solver steps, with checkpoints.
 
 After every step the complete state is passed to the checkpoint store, so that an interrupted fit resumes from there
 with bit-identical results, and progress is reported to the callback.
@@ -17,8 +17,9 @@ from hybridsim.core.errors import DivergedError, HybridsimError
 from hybridsim.identify.initial_guess import InitialGuess
 from hybridsim.identify.initial_state_fit import fit_initial_states
 from hybridsim.identify.objective import Objective, Point
-from hybridsim.identify.problem import FitProblem, Stage
+from hybridsim.identify.problem import FitProblem
 from hybridsim.identify.solvers.solver import SolverState, Termination
+from hybridsim.identify.stage import Stage
 
 Array = np.ndarray
 
@@ -62,8 +63,8 @@ class Progress(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class FitResult:
-    """Result of a fit."""
+class Solution:
+    """Solution of a fit problem."""
 
     theta: Float[Array, " n"]
     """θ with the common parameters; per-run parameters have their initial values."""
@@ -73,10 +74,24 @@ class FitResult:
     """Final cost of each stage run in this process; not comparable between stages, whose windows differ."""
     terminations: tuple[Termination, ...]
     """Why each of these stages ended."""
+    steps: tuple[int, ...]
+    """Number of steps of each of these stages."""
+    objective: Objective
+    """Objective of the last stage."""
     state: SolverState
     """Final state."""
     stopped: bool
     """Whether the `stop` callback ended the fit."""
+
+    @property
+    def point(self) -> Point:
+        """Solution of the last stage, with initial states."""
+        return self.state.point.select([int(np.argmin(self.state.cost))])
+
+    @property
+    def normalized_cost(self) -> float:
+        """√(2 cost / number of samples) of the last stage: see `Progress`."""
+        return float(np.sqrt(2.0 * self.costs[-1] / max(self.objective.windows.sample_count, 1)))
 
     @property
     def has_converged(self) -> bool:
@@ -85,15 +100,15 @@ class FitResult:
 
 
 @limit_blas_to_one_thread()
-def fit(
+def solve(
     problem: FitProblem,
     stages: Sequence[Stage] = (Stage(),),
     *,
     checkpoint_store: CheckpointStore | None = None,
     callback: Callable[[Progress], None] = lambda progress: None,
     stop: Callable[[], bool] = lambda: False,
-) -> FitResult:
-    """Fit the parameters of a problem.
+) -> Solution:
+    """Solve a fit problem.
 
     Args:
         problem: setup, free parameters and recordings.
@@ -109,7 +124,7 @@ def fit(
     checkpoint = checkpoint_store.load_newest() if checkpoint_store else None
     first = checkpoint.stage if checkpoint else 0
     layout = problem.layout()
-    theta, costs, terminations = layout.initial, [], []
+    theta, costs, terminations, steps = layout.initial, [], [], []
     state, previous = None, None
     for stage_index in range(first, len(stages)):
         stage = stages[stage_index]
@@ -137,12 +152,15 @@ def fit(
         theta, previous = state.point.theta[best], (objective, state.point.select([best]))
         costs.append(float(state.cost[best]))
         terminations.append(Termination(int(state.termination[best])))
+        steps.append(int(state.steps))
         if not solver.is_done(state):
             break
-    assert state is not None
+    assert state is not None and previous is not None
     stopped = bool(np.any(state.termination == Termination.RUNNING))
     common, run_values = layout.common_theta(theta), layout.run_values(theta)
-    return FitResult(common, run_values, tuple(costs), tuple(terminations), state, stopped=stopped)
+    return Solution(
+        common, run_values, tuple(costs), tuple(terminations), tuple(steps), previous[0], state, stopped=stopped
+    )
 
 
 def carry_over_initial_states(previous: Objective, fitted: Point, current: Objective, guess: Point) -> Point:

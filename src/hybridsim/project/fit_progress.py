@@ -4,10 +4,10 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from hybridsim.cli.output import PlainConsole
+from hybridsim.core.console import PlainConsole
 
 if TYPE_CHECKING:
-    from hybridsim.identify.fit import Progress
+    from hybridsim.identify.solve import Progress
 
 MIN_TIME_BETWEEN_LINES = 1.0
 """Minimum time between lines where output is not a terminal [s]; first and last step of a stage are always printed."""

@@ -1,4 +1,4 @@
-"""Experiment: fits of several models to the same recordings, scored in the same way, with goals.
+"""Study: fits of several models to the same recordings, scored in the same way, with goals.
 
 Cases are fitted one after the other and saved as soon as they are finished, so that an interrupted experiment resumes
 with the first unfinished case. `results.json` holds everything needed for figures and checks.
@@ -18,9 +18,10 @@ from jaxtyping import Float
 
 from hybridsim.core.errors import HybridsimError
 from hybridsim.core.files import write_atomically
-from hybridsim.identify.fit import Progress, fit
-from hybridsim.identify.problem import FitProblem, Stage
+from hybridsim.identify.problem import FitProblem
 from hybridsim.identify.score import score_predictions, score_windows
+from hybridsim.identify.solve import Progress, solve
+from hybridsim.identify.stage import Stage
 
 Array = np.ndarray
 FORMAT = 3
@@ -53,7 +54,7 @@ class Goal(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Experiment:
+class Study:
     """A claim and the fits that support it."""
 
     name: str
@@ -87,7 +88,7 @@ class GoalResult(NamedTuple):
 
 
 def run(
-    experiment: Experiment,
+    experiment: Study,
     folder: Path,
     *,
     smoke: bool = False,
@@ -137,12 +138,12 @@ def run(
     return results
 
 
-def goal_results(experiment: Experiment, results: Mapping[str, Any]) -> list[GoalResult]:
+def goal_results(experiment: Study, results: Mapping[str, Any]) -> list[GoalResult]:
     """Goals with the measured values of their metrics."""
     return [GoalResult(goal, results["metrics"].get(goal.metric)) for goal in experiment.goals]
 
 
-def load_stored_results(experiment: Experiment) -> dict[str, Any]:
+def load_stored_results(experiment: Study) -> dict[str, Any]:
     """Load the results of the complete experiment that are distributed with the package."""
     path = STORED / f"{experiment.name}.json"
     if not path.exists():
@@ -150,7 +151,7 @@ def load_stored_results(experiment: Experiment) -> dict[str, Any]:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def recompute_scores(experiment: Experiment, results: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def recompute_scores(experiment: Study, results: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Recompute the scores of all cases from their estimated parameters and the recordings.
 
     Raises:
@@ -180,7 +181,7 @@ class ScoreCheck(NamedTuple):
         return abs(self.recomputed - self.stored) <= SCORE_TOLERANCE * abs(self.stored)
 
 
-def check_stored_scores(experiment: Experiment) -> list[ScoreCheck]:
+def check_stored_scores(experiment: Study) -> list[ScoreCheck]:
     """Recompute all stored scores of an experiment."""
     results = load_stored_results(experiment)
     rows = []
@@ -250,14 +251,14 @@ def _error_statistics(score) -> dict[str, Any]:
     }
 
 
-def settings_hash(experiment: Experiment, smoke: bool) -> str:
+def settings_hash(experiment: Study, smoke: bool) -> str:
     """Hash of the source file of an experiment, which contains its settings, and of the format of results."""
     text = Path(sys.modules[experiment.cases.__module__].__file__ or "").read_bytes()
     return hashlib.sha256(text + repr((FORMAT, smoke)).encode()).hexdigest()[:10]
 
 
 def _fit_case(
-    experiment: Experiment,
+    experiment: Study,
     case: Case,
     initial: Mapping[str, float],
     on_step: Callable[[Progress], None],
@@ -267,7 +268,7 @@ def _fit_case(
     problem = replace(problem, space=problem.space.with_initial_entries(initial))
     theta, run_values, termination = np.asarray(problem.space.initial), {}, "not fitted"
     if case.stages:
-        fitted = fit(problem, case.stages, callback=on_step, stop=stop)
+        fitted = solve(problem, case.stages, callback=on_step, stop=stop)
         if fitted.stopped:
             return None
         theta, run_values, termination = fitted.theta, fitted.run_values, fitted.terminations[-1].message

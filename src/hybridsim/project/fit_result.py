@@ -1,0 +1,179 @@
+"""Result of a fit: the fitted model with everything that was learned about it."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Float
+
+from hybridsim.core.console import as_text
+from hybridsim.core.errors import DataError, HybridsimError, Problem
+from hybridsim.data.recording import Recording
+from hybridsim.identify.experiment import Experiment
+from hybridsim.identify.score import WindowScores
+from hybridsim.identify.task import Task
+from hybridsim.io.edit_xml import Changes
+from hybridsim.io.export import export
+from hybridsim.model.model import Model
+from hybridsim.project.fit_run import write_report
+from hybridsim.project.report.comparison import HELD_OUT, TRAINING
+from hybridsim.project.report.evaluate import scored_windows, windows_to_plot
+from hybridsim.project.report.figures import figure_makers
+from hybridsim.project.report.prediction import Prediction, predict
+from hybridsim.project.report.result import CONVERGED
+from hybridsim.project.report.result_text import result_text
+from hybridsim.project.run_folder.export_fit import without_additions
+from hybridsim.project.run_folder.folder import RunFolder
+from hybridsim.project.run_folder.history import History, Step
+from hybridsim.project.run_folder.manifest import manifest
+from hybridsim.project.write_project import recorded_task
+from hybridsim.sim.simulator import Simulator
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class FitResult:
+    """Result of a fit. `print` shows parameters and residuals before and after.
+
+    Attributes:
+        task: experiment, runs, free parameters and stages.
+        theta: estimated parameters θ.
+        record: the result as data, as in `result.json` of a run folder.
+        history: the steps of the fit.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        theta: Float[np.ndarray, " n"],
+        record: dict[str, Any],
+        history: Sequence[Step],
+        windows: WindowScores | None = None,
+    ):
+        self.task, self.theta, self.record, self.history = task, theta, record, tuple(history)
+        self._windows = windows
+
+    def __str__(self) -> str:
+        return as_text(result_text(self.record))
+
+    def __repr__(self) -> str:
+        return f"FitResult({self.record['name']!r}, {self.record['message']!r})"
+
+    @property
+    def experiment(self) -> Experiment:
+        """The experiment, before the fit."""
+        return self.task.experiment
+
+    @property
+    def has_converged(self) -> bool:
+        """Whether the last stage converged."""
+        return self.record["status"] == CONVERGED
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """Estimated values by name, without the weights of networks."""
+        return {row["name"]: row["after"] for row in self.record["parameters"]}
+
+    @property
+    def standard_errors(self) -> dict[str, float]:
+        """Standard errors of the estimated values by name; infinite where the data do not determine them."""
+        return {row["name"]: np.inf if row["std"] is None else row["std"] for row in self.record["parameters"]}
+
+    @cached_property
+    def simulator(self) -> Simulator:
+        """The simulator with the estimated parameters and networks."""
+        return self.task.problem.space.put(self.task.problem.setup, self.theta).sim
+
+    @property
+    def model(self) -> Model:
+        """The model with the estimated parameters, without additions of the experiment such as its floor."""
+        return without_additions(self.task, self.simulator.model)
+
+    def predict(self, recordings: Recording | Sequence[Recording], horizon: float = 1.0) -> Prediction:
+        """Predict recordings, with initial states estimated from the samples before each prediction.
+
+        Args:
+            recordings: new recordings.
+            horizon: prediction horizon [s].
+
+        Raises:
+            DataError: the recordings cannot be used; carries every error.
+        """
+        problems: list[Problem] = []
+        runs = self.experiment.runs([recordings] if isinstance(recordings, Recording) else recordings, problems)
+        if problems:
+            raise DataError(dict.fromkeys(problems))
+        return predict(self.task, self.theta, runs, horizon)
+
+    def plot(self, file: str | Path | None = None, *, kind: str = "typical") -> "Figure":
+        """Plot the fit, and save the figure if a file is named.
+
+        Args:
+            file: image file; its extension determines the format.
+            kind: `typical` or `worst`, a held-out window with measurements and simulations before and after the fit;
+                `windows`, residuals of all windows; `progress`, residuals over the steps.
+        """
+        held_out = self.task.problem.held_out
+        runs, label = (held_out, HELD_OUT) if held_out else (self.task.problem.train, TRAINING)
+        if self._windows is None:
+            self._windows = windows_to_plot(scored_windows(self.task, self.theta))
+        makers = figure_makers(self._windows, runs, label, self.history, self.task.units)
+        names = {name.removesuffix(".png").removeprefix("window_"): make for name, make in makers.items()}
+        if kind == "worst" and kind not in names:
+            kind = "typical"  # there is only one window
+        if kind == "windows" and kind not in names:
+            raise ValueError("there is only one window; plot it with kind='typical'")
+        if kind not in names:
+            raise ValueError(f"unknown kind of plot {kind!r}; choose one of {', '.join(names)}")
+        figure = names[kind]()
+        if file is not None:
+            figure.savefig(Path(file))
+        return figure
+
+    def export(self, file: str | Path) -> Changes:
+        """Write the estimated parameters into a copy of the model file; everything else in it stays untouched.
+
+        Args:
+            file: file to write.
+
+        Returns:
+            The changes; `print` shows a table.
+
+        Raises:
+            HybridsimError: the model was not loaded from a file.
+            ModelError: the file has changed, or its format cannot represent the parameters.
+            FileError: the file cannot be written.
+        """
+        source = self.experiment.model.source
+        if source is None:
+            raise HybridsimError(
+                f"the model {self.experiment.model.name!r} was not loaded from a file; hybridsim.convert(result.model, "
+                f"{str(file)!r}) writes a new one"
+            )
+        return export(source.file, self.model, file, **source.options)
+
+    def save(self, folder: str | Path) -> None:
+        """Save the result with its plots, exported model and summary page, as `hybridsim fit` does.
+
+        `load_result` loads it again.
+
+        Args:
+            folder: run folder to create.
+
+        Raises:
+            HybridsimError: the folder contains something else, or cannot be written.
+        """
+        run_folder = RunFolder(folder)
+        run_folder.make_folder()
+        run_folder.check_mode("new")
+        task = recorded_task(self.task, run_folder.path)
+        run_folder.begin(manifest(task, ()), task.project_text)
+        history = History(run_folder.history_file)
+        for step in self.history:
+            history.append(step)
+        windows = self._windows or windows_to_plot(scored_windows(self.task, self.theta))
+        self._windows = windows
+        write_report(task, run_folder, self.theta, self.record, windows, self.history)
