@@ -133,15 +133,15 @@ def test_a_fit_from_memory_is_saved_with_its_recordings_and_networks(folder, mon
     runs = [hs.Recording.from_arrays(f"swing {k}", table["time"], columns) for k in range(2)]
     graft = hs.Graft("joint.tau", "joint.qd", hs.MLP(2, 2, hidden=(3,)), normalize="inputs")
     stages = [hs.actuators.AffineActuator(), hs.actuators.Saturation(1.5)]
-    experiment = small_experiment(grafts=[graft], integrator="rk4", actuation=stages)
-    stage = hs.Stage(window=0.5, solver=hs.LevenbergMarquardt(max_steps=3))
+    experiment = small_experiment(grafts=[graft], actuation=stages)
+    stage = hs.Stage(window=0.5, solver=hs.LevenbergMarquardt(max_steps=1))
     result = hs.fit(
         experiment, ["joint.damping[*]", "graft[0]"], runs[:1], runs[1:], stages=stage, folder=tmp_path / "run"
     )
     assert not result.has_converged and (tmp_path / "run" / "recordings" / "swing 0.npz").exists()
     loaded = hs.load_result(tmp_path / "run")
     np.testing.assert_array_equal(loaded.theta, result.theta)
-    assert loaded.experiment.integrator == "rk4" and loaded.experiment.actuation[1].limit == 1.5
+    assert loaded.experiment.actuation[1].limit == 1.5
     again = hs.fit(
         experiment,
         ["joint.damping[*]", "graft[0]"],

@@ -256,12 +256,3 @@ def tables_of(annotation: Any, metadata: Sequence[Any] = ()) -> Iterator[tuple[t
         yield annotation, None
     for part in get_args(annotation):
         yield from tables_of(part)
-
-
-def defaults_of(cls: type) -> dict[str, Any]:
-    """Default values of the fields of a specification by name; without those that are required."""
-    return {
-        name: info.get_default(call_default_factory=True)
-        for name, info in setting_fields(cls).items()
-        if not info.is_required()
-    }

@@ -11,13 +11,10 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from hybridsim.core.errors import Problem, SpecificationError
+from hybridsim.core.key_path import KeyPath, format_key_path, format_value, value_at
 from hybridsim.core.messages import name_hint, spelling_suggestion
 from hybridsim.core.specification import SETTING_ERROR, Choice, is_table, setting_fields, tables_of
 
-KeyPath = tuple[str | int, ...]
-
-MAX_VALUE_LENGTH = 60
-"""Characters of a value that a message shows."""
 DISCRIMINATORS = ("kind", "name")
 """Keys that select the class of a table."""
 
@@ -120,32 +117,6 @@ def specification_problems(error: ValidationError, locator: Locator) -> list[Pro
         key_path = _parsed_key_path(locator.parsed, details)
         groups.setdefault(_entry(key_path, locator).key_path, []).append((key_path, details))
     return [problem for field, errors in groups.items() for problem in _field_problems(field, errors, locator)]
-
-
-def format_key_path(key_path: KeyPath) -> str:
-    """A key path as text: `channel[1].unit`."""
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in key_path).lstrip(".")
-
-
-def value_at(parsed: Any, key_path: KeyPath) -> Any:
-    """Value at a key path."""
-    for part in key_path:
-        parsed = getattr(parsed, part) if isinstance(part, str) and hasattr(parsed, part) else parsed[part]
-    return parsed
-
-
-def format_value(value: Any) -> str:
-    """A value as text for messages."""
-    match value:
-        case bool():
-            text = str(value).lower()
-        case list() | tuple():
-            text = f"[{', '.join(map(format_value, value))}]"
-        case dict():
-            text = "a table"
-        case _:
-            text = repr(value) if isinstance(value, str) else str(value)
-    return text if len(text) <= MAX_VALUE_LENGTH else f"{text[:MAX_VALUE_LENGTH]}…"
 
 
 def section_header(section: str, schema: type) -> str:

@@ -1,8 +1,8 @@
 # The public names of hybridsim.identify: this file is their only list.
 
+from .assembly import Assembly as Assembly
 from .discover import Discovery as Discovery
 from .discover import discover as discover
-from .experiment import Assembly as Assembly
 from .experiment import Experiment as Experiment
 from .identifiability import Identifiability as Identifiability
 from .identifiability import identifiability as identifiability

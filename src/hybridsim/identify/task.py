@@ -11,8 +11,9 @@ from hybridsim.core.messages import name_hint
 from hybridsim.data.recording import Recording
 from hybridsim.data.run import Run
 from hybridsim.data.split import split_runs
+from hybridsim.identify.assembly import Assembly
 from hybridsim.identify.channel_units import channel_units
-from hybridsim.identify.experiment import Assembly, Experiment
+from hybridsim.identify.experiment import Experiment
 from hybridsim.identify.network_scales import scale_to_data
 from hybridsim.identify.problem import FitProblem
 from hybridsim.identify.solvers.adam import Adam

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from hybridsim.core.errors import DataError, HybridsimError, Problem, Severity, SpecificationError
+from hybridsim.core.key_path import with_place
 from hybridsim.core.warnings import warn_user
 from hybridsim.data.recording import Recording
-from hybridsim.identify.experiment import Experiment, with_place
+from hybridsim.identify.experiment import Experiment
 from hybridsim.identify.solve import Progress, solve
 from hybridsim.identify.stage import Stage
 from hybridsim.identify.task import DEFAULT_HELD_OUT, HeldOut, Task, hold_out, make_task

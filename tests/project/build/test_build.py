@@ -6,6 +6,7 @@ from typing import get_args
 
 import numpy as np
 import pytest
+from hybridsim.project.schema.solvers import AdamTable, LbfgsTable, LevenbergMarquardtTable
 
 from hybridsim.identify.solve import solve
 from hybridsim.identify.solvers.adam import Adam
@@ -16,7 +17,6 @@ from hybridsim.model.builder import ModelBuilder
 from hybridsim.project.build.build import BuiltProject, build
 from hybridsim.project.schema.content import Content
 from hybridsim.project.schema.load import load_project
-from hybridsim.project.schema.solvers import AdamTable, LbfgsTable, LevenbergMarquardtTable
 from hybridsim.robots import pendulum
 from hybridsim.sim.rollout import simulate
 from hybridsim.sim.simulator import Simulator

@@ -27,7 +27,7 @@ from safetensors import SafetensorError, safe_open
 from hybridsim.core.errors import HybridsimError, Problem
 from hybridsim.core.messages import name_list
 from hybridsim.core.specification import Count, StrictTable, TableOf
-from hybridsim.identify.experiment import make_grafts
+from hybridsim.identify.assembly import make_grafts
 from hybridsim.model.model import Model
 from hybridsim.networks.prune import input_addresses
 from hybridsim.project.build.networks import SeededGraft, table_settings

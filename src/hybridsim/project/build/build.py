@@ -16,7 +16,8 @@ from hybridsim.data.read import file_sha256
 from hybridsim.data.recording import Recording, read_recordings
 from hybridsim.data.recording_options import RecordingOptions
 from hybridsim.data.run import Run
-from hybridsim.identify.experiment import Assembly, Experiment
+from hybridsim.identify.assembly import Assembly
+from hybridsim.identify.experiment import Experiment
 from hybridsim.identify.problem import FitProblem
 from hybridsim.identify.stage import Stage
 from hybridsim.identify.task import Task, hold_out, make_task

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from hybridsim.core.advice import advice_in_toml
 from hybridsim.core.errors import Problem
-from hybridsim.core.specification_errors import KeyPath
+from hybridsim.core.key_path import KeyPath
 from hybridsim.project.schema.load import Project, column_entries
 from hybridsim.project.schema.location import SourceLocator
 

@@ -12,9 +12,10 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from hybridsim.core.errors import Problem
+from hybridsim.core.key_path import KeyPath
 from hybridsim.core.messages import name_hint
 from hybridsim.core.specification import as_plain, setting_fields
-from hybridsim.core.specification_errors import KeyPath, specification_problems
+from hybridsim.core.specification_errors import specification_problems
 from hybridsim.data.channel import Channel, Command, column_problems
 from hybridsim.data.load import matching_files
 from hybridsim.io.load_options import LoadOptions

@@ -8,7 +8,8 @@ from pydantic import BaseModel
 
 from hybridsim.core.advice import advice_in_toml
 from hybridsim.core.errors import Problem
-from hybridsim.core.specification_errors import NAMING_KEYS, KeyPath, format_key_path, value_at
+from hybridsim.core.key_path import KeyPath, format_key_path, value_at
+from hybridsim.core.specification_errors import NAMING_KEYS
 from hybridsim.project.schema.renamed_keys import MOVED_KEYS, RENAMED_KEYS
 from hybridsim.project.schema.toml_lines import TomlLines
 

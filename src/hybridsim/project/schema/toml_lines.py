@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from hybridsim.core.specification_errors import KeyPath
+from hybridsim.core.key_path import KeyPath
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
