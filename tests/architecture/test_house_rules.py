@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import tomllib
+from fnmatch import fnmatch
 from pathlib import Path
 
 import hybridsim
@@ -99,3 +100,10 @@ def test_every_dependency_has_a_lower_bound():
         requirement for requirement in wanted if ">=" not in requirement and not requirement.startswith("hybridsim")
     ]
     assert not loose and project["requires-python"] == ">=3.11"
+
+
+def test_no_folder_of_tests_is_skipped(pytestconfig):
+    """Pytest does not look into folders with some names, such as build, unless it is configured."""
+    skipped = pytestconfig.getini("norecursedirs")
+    folders = {path.parent for path in (ROOT / "tests").rglob("test_*.py")}
+    assert not [folder for folder in folders for pattern in skipped if fnmatch(folder.name, pattern)]

@@ -13,7 +13,8 @@ from hybridsim.io.compare import PARAMETERS
 SOURCE = Path(hybridsim.__file__).parent
 CHECKED = ("core", "model", "data", "io", "project", "cli")
 """Packages that report problems."""
-CHECKED_FILES = ("identify/assembly.py", "identify/experiment.py", "identify/task.py", "identify/command_actuators.py", "params/resolve.py")
+CHECKED_FILES = [f"identify/{name}.py" for name in ("assembly", "command_actuators", "experiment", "task")]
+CHECKED_FILES += ["params/resolve.py"]
 """Files of other packages that report problems."""
 FILES = "package.xml run.csv step.c project.toml *.toml manifest.json history.jsonl result.json scores.json "
 FILES += "results.json summary.html weights.safetensors prediction.csv identified.* "

@@ -1,5 +1,6 @@
 """Key paths: places in a specification, such as `("channel", 1, "unit")`, and their rendering for Python."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -34,7 +35,8 @@ def with_place(problem: Problem) -> Problem:
 def value_at(parsed: Any, key_path: KeyPath) -> Any:
     """Value at a key path."""
     for part in key_path:
-        parsed = getattr(parsed, part) if isinstance(part, str) and hasattr(parsed, part) else parsed[part]
+        is_record = isinstance(part, str) and not isinstance(parsed, Mapping)
+        parsed = getattr(parsed, str(part)) if is_record else parsed[part]
     return parsed
 
 

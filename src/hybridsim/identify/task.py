@@ -103,7 +103,7 @@ def make_task(
     assert assembly is not None and space is not None
     roles = experiment.channel_roles(noise)
     _check_times([*train, *held_out], roles, float(assembly.setup.sim.dt), stages, problems)
-    _warn_about_fixed_networks(assembly.setup, space, problems)
+    _warn_about_fixed_networks(assembly.setup, space, len(experiment.grafts), problems)
     problems += [problem for run in (*train, *held_out) for problem in run.problems]
     if any(problem.severity is Severity.ERROR for problem in problems):
         return None
@@ -214,7 +214,7 @@ def _steps_problem(subject: str, duration: float, dt: float) -> str:
     return f"{subject} of {duration:.3g} s has too many time steps of {dt:.3g} s" if duration > MAX_STEPS * dt else ""
 
 
-def _warn_about_fixed_networks(setup: Setup, space: ParameterSpace, problems: list[Problem]) -> None:
+def _warn_about_fixed_networks(setup: Setup, space: ParameterSpace, grafts: int, problems: list[Problem]) -> None:
     """Append a warning for each fresh network whose weights are fixed: it has no effect, and will have none."""
     for index, graft in enumerate(setup.sim.blueprint.grafts):
         is_free = any(name.startswith(f"graft[{index}]") for name in space.names)
@@ -222,7 +222,9 @@ def _warn_about_fixed_networks(setup: Setup, space: ParameterSpace, problems: li
         if isinstance(net, MLP) and not is_free and not np.any(net.weights[-1]) and not np.any(net.biases[-1]):
             message = f"the weights of graft[{index}] are fixed, and the output of this network is zero"
             fix = f'free the parameters "graft[{index}]"'
-            problem = Problem(message, fix, code="project.graft", path=("graft", index))
+            # networks after those of the experiment are from its blueprint
+            path = ("graft", index) if index < grafts else ("blueprint", "file")
+            problem = Problem(message, fix, code="project.graft", path=path)
             problems.append(replace(problem, severity=Severity.WARNING))
 
 

@@ -135,7 +135,7 @@ WRONG = {
         "nothing is named 'elbow'",
     ),
     "key": ('format = 1\n[[graft]]\noutputs = "joint.tau"\ninputs = "joint.qd"\nfit = true\n', 5, "has no key 'fit'"),
-    "order": ('format = 1\n[[graft]]\noutputs = "joint.tau"\ninputs = "joint.qdd"\n', 3, "is computed after output"),
+    "order": ('format = 1\n[[graft]]\noutputs = "joint.tau"\ninputs = "joint.qdd"\n', 4, "is computed after output"),
     "sizes": (
         'format = 1\n[[graft]]\noutputs = "joint.tau"\ninputs = "joint.qd"\nnetwork.kind = "port_hamiltonian"\n',
         2,

@@ -1,13 +1,11 @@
 """From a project to a fit: model, actuators, recordings, noise, networks, stages."""
 
-from dataclasses import fields
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 import pytest
-from hybridsim.project.schema.solvers import AdamTable, LbfgsTable, LevenbergMarquardtTable
 
+from hybridsim.core.specification import setting_fields, tables_of
 from hybridsim.identify.solve import solve
 from hybridsim.identify.solvers.adam import Adam
 from hybridsim.identify.solvers.lbfgs import LBFGS
@@ -174,17 +172,7 @@ def test_the_direct_actuator_of_a_joint_is_used(tmp_path):
 def test_a_torque_is_not_used_as_the_command_of_a_servo(tmp_path):
     write_arm(tmp_path, gain=10.0, bias=(0.0, -10.0, -1.0))
     (problem,) = problems_of(build, load_project(write_project(tmp_path, PROJECT_WITH_COMMAND)))
-    assert problem.line == 19 and "not the torque" in problem.message and "actuator = 'drive'" in problem.fix
-
-
-def test_every_solver_takes_the_settings_of_the_project():
-    for section, solver in (
-        (LevenbergMarquardtTable, LevenbergMarquardt),
-        (LbfgsTable, LBFGS),
-        (AdamTable, Adam),
-    ):
-        assert set(section.model_fields) - {"name"} == {field.name for field in fields(solver)} - {"fix_common"}
-        assert solver.name in str(section.model_fields["name"].annotation)
+    assert problem.line == 19 and "not the torque" in problem.message and 'actuator = "drive"' in problem.fix
 
 
 def test_stages_are_as_specified(tmp_path):
@@ -207,12 +195,13 @@ def test_contact_is_set_up(tmp_path):
 
 def test_weights_of_networks_are_free_and_seeded(tmp_path):
     text = PROJECT + "[[graft]]\noutputs = 'joint.tau'\ninputs = ['joint.q', 'joint.qd']\nnetwork = { hidden = [3] }\n"
-    weights = [build_project(tmp_path, f"{text}l2 = 0.5\n[run]\nseed = {seed}\n") for seed in (0, 0, 1)]
+    free = "[[free]]\nname = 'graft[0]'\nl2 = 0.5\n"
+    weights = [build_project(tmp_path, f"{text}{free}[run]\nseed = {seed}\n") for seed in (0, 0, 1)]
     first, again, other = (np.asarray(one.problem.setup.sim.blueprint.grafts[0].net.weights[0]) for one in weights)
     assert np.array_equal(first, again) and not np.array_equal(first, other)
     space = weights[0].problem.space
     assert space.size == 1 + 3 * 2 + 3 + 3 + 1 and set(space.l2[1:]) == {0.5}
-    assert build_project(tmp_path, f"{text}fit = false\n").problem.space.size == 1
+    assert build_project(tmp_path, text).problem.space.size == 1
 
 
 def test_an_unread_input_causes_a_warning(tmp_path):
@@ -234,8 +223,8 @@ def test_the_documented_projects_work(tmp_path):
         columns |= {"shoulder_deg": 90 * np.sin(t), "link2_deg": 80 * np.cos(t)}
         columns |= {"motor_mNm": np.cos(t), "wind": np.sin(3 * t)}
         write_columns(tmp_path / "runs" / f"{name}.csv", columns)
-    small, full = documented_projects()
-    for text in (small, full):
+    small, full, actuation = documented_projects()
+    for text in (small, small.replace("[data]", f"{actuation}\n[data]"), full):
         path = tmp_path / "project.toml"
         path.write_text(text)
         built = build(load_project(path))
@@ -247,14 +236,15 @@ def test_the_documented_projects_work(tmp_path):
 
 
 def test_every_key_is_documented():
-    text = DOCUMENTATION.read_text()
-    for name, section in Content.model_fields.items():
-        for kind in _sections(section.annotation):
-            missing = [key for key in kind.model_fields if f"`{key}`" not in text]
-            assert not missing, f"[{name}]: {missing}"
-
-
-def _sections(annotation) -> list:
-    found = [annotation] if hasattr(annotation, "model_fields") else []
-    found += [kind for part in get_args(annotation) for kind in _sections(part)]
-    return found + [kind for one in list(found) for f in one.model_fields.values() for kind in _sections(f.annotation)]
+    text, tables = DOCUMENTATION.read_text(), list(Content.model_fields.values())
+    seen = set()
+    while tables:
+        field = tables.pop()
+        for table, choice in tables_of(field.annotation, field.metadata):
+            keys = [*setting_fields(table), *([choice.key] if choice else [])]
+            missing = [key for key in keys if f"`{key}`" not in text]
+            assert not missing, f"{table.__name__}: {missing}"
+            if table not in seen:
+                tables += setting_fields(table).values()
+                seen.add(table)
+    assert len(seen) > 30

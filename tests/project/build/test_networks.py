@@ -44,40 +44,46 @@ def save_friction_blueprint(folder, graft=None, **more):
 
 
 def test_scales_are_taken_from_the_recordings(tmp_path):
-    fit_problem = fit_problem_of_project(
-        tmp_path, PROJECT + GRAFT.replace("NETWORK", ', input_scale = "data", output_scale = "data"')
-    )
+    text = PROJECT + GRAFT.replace("NETWORK", "") + 'normalize = ["inputs", "outputs"]\n'
+    fit_problem = fit_problem_of_project(tmp_path, text)
     net = fit_problem.setup.sim.blueprint.grafts[0].net
     t = np.arange(100) * 0.01
     assert net.input_shift == pytest.approx([np.cos(3 * t).mean(), -3 * np.sin(3 * t).mean()], abs=0.2)
     assert net.input_scale == pytest.approx([np.cos(3 * t).std(), 3 * np.sin(3 * t).std()], rel=0.15)
-    assert (
-        fit_problem.space.put(fit_problem.setup, fit_problem.space.initial).sim.blueprint.grafts[0].net.input_scale
-        is net.input_scale
-    )
+    fitted = fit_problem.space.put(fit_problem.setup, fit_problem.space.initial)
+    assert fitted.sim.blueprint.grafts[0].net.input_scale is net.input_scale
+    fixed = fit_problem_of_project(tmp_path, text.replace('["inputs", "outputs"]', '"outputs"'))
+    other = fixed.setup.sim.blueprint.grafts[0].net
+    assert np.all(other.input_scale == 1.0) and other.output_scale == pytest.approx(net.output_scale)
 
 
-def test_scales_are_specified_or_taken_from_data_but_not_both(tmp_path):
-    text = PROJECT + GRAFT.replace("NETWORK", ', input_scale = "data", input_shift = 1.0')
-    (problem,) = problems_of(lambda: load_project(write_project(tmp_path, text)))
-    assert 'conflicts with input_scale = "data"' in str(problem)
-    (tmp_path / "b.toml").write_text("format = 1\n" + GRAFT.replace("NETWORK", ', input_scale = "data"'))
+def test_normalization_needs_recordings_and_a_valid_choice(tmp_path):
+    (tmp_path / "b.toml").write_text("format = 1\n" + GRAFT.replace("NETWORK", "") + "normalize = 'inputs'\n")
     with pytest.raises(ProjectError, match="needs recordings, which a blueprint lacks"):
         load_blueprint(tmp_path / "b.toml", pendulum())
+    (problem,) = problems_of_project(tmp_path, PROJECT + GRAFT.replace("NETWORK", "") + "normalize = 'input'\n")
+    assert "`normalize` of a graft can contain inputs and outputs, not 'input'" in problem.message
 
 
-def test_weights_have_a_limit(tmp_path):
-    text = PROJECT + GRAFT.replace("NETWORK", "").replace("network", "limit = 2.5\nnetwork")
+def test_weights_are_free_with_bounds_if_they_are_named(tmp_path):
+    graft = GRAFT.replace("NETWORK", "")
+    text = f"{PROJECT}[[free]]\nname = 'graft[0]'\nbounds = [-2.5, 2.5]\n{graft}"
     space = fit_problem_of_project(tmp_path, text).space
     weights = space.is_weight
     assert np.all(space.lower[weights] == -2.5) and np.all(space.upper[weights] == 2.5) and weights.sum() == 13
-    (problem,) = problems_of(lambda: load_project(write_project(tmp_path, text.replace("limit", "fit = false\nlimit"))))
-    assert "requires fit = true" in str(problem)
+    built = build(load_project(write_project(tmp_path, PROJECT + graft)))
+    assert not built.problem.space.is_weight.any()
+    (warning,) = built.warnings
+    assert "the weights of graft[0] are fixed, and the output of this network is zero" in warning.message
+    for key in ("l2 = 0.5", "limit = 2.5", "fit = true"):
+        (problem,) = problems_of(lambda key=key: load_project(write_project(tmp_path, f"{PROJECT}{graft}{key}\n")))
+        assert "[[free]] names them" in problem.fix
 
 
 def test_networks_of_a_blueprint_file_follow_those_of_the_project(tmp_path):
     blueprint = save_friction_blueprint(tmp_path)
-    text = PROJECT + GRAFT.replace("NETWORK", "") + FILE + "limit = 9.0\n"
+    free = "[[free]]\nname = 'graft[1]'\nbounds = [-9.0, 9.0]\n"
+    text = PROJECT + free + GRAFT.replace("NETWORK", "") + FILE
     built = build(load_project(write_project(tmp_path, text)))
     project_graft, file_graft = built.problem.setup.sim.blueprint.grafts
     assert project_graft.inputs == ("joint.q", "joint.qd") and file_graft.inputs == ("joint.qd",)
@@ -93,7 +99,7 @@ def test_networks_of_a_blueprint_file_follow_those_of_the_project(tmp_path):
 
 def test_a_blueprint_can_be_fixed(tmp_path):
     save_friction_blueprint(tmp_path)
-    fit_problem = fit_problem_of_project(tmp_path, PROJECT + FILE + "fit = false\n")
+    fit_problem = fit_problem_of_project(tmp_path, PROJECT + FILE)
     assert fit_problem.space.names == ("joint.damping[joint0]",) and len(fit_problem.setup.sim.blueprint.grafts) == 1
 
 

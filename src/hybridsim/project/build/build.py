@@ -151,7 +151,8 @@ def _with_blueprint_file(
     try:
         other = load_blueprint(project.folder / section.file, assembly.setup.sim, seed=project.content.run.seed)
     except ProjectError as error:
-        problems += error.problems
+        # they have lines of the blueprint file
+        problems += [replace(problem, path=()) for problem in error.problems]
         return experiment, replace(assembly, missing=(*assembly.missing, "graft"))
     except (HybridsimError, OSError) as error:
         fix = "`hybridsim blueprint show FILE --model MODEL` describes a blueprint"

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from hybridsim.core.advice import advice_in_toml
-from hybridsim.core.errors import Problem
+from hybridsim.core.errors import Problem, Severity
 from hybridsim.core.key_path import KeyPath
 from hybridsim.project.schema.load import Project, column_entries
 from hybridsim.project.schema.location import SourceLocator
@@ -24,7 +24,8 @@ def relocate(problems: Iterable[Problem], project: Project) -> list[Problem]:
         if problem.path:
             groups[problem,] = [locate(problem, project.locator)]
             continue
-        key_path = _responsible_key(problem, project)
+        # warnings are about the data, whose lines they name
+        key_path = _responsible_key(problem, project) if problem.severity is Severity.ERROR else ()
         groups.setdefault((problem.code, key_path) if key_path else (problem,), []).append(problem)
     return [_merge(group, key[1] if len(key) > 1 else (), project.locator) for key, group in groups.items()]
 
