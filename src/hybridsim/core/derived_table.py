@@ -40,19 +40,29 @@ def table_of(component: type, omit: Collection[str] = ()) -> type[ComponentTable
         component: the class.
         omit: arguments that are no settings.
     """
-    own_fields = fields(component) if is_dataclass(component) else ()
-    hidden = {field.name for field in own_fields if not field.metadata.get("is_setting", True)}
+    hidden = derived_fields(component)
     hints, documentation = get_type_hints(component.__init__, include_extras=True), setting_documentation(component)
     settings: dict[str, Any] = {}
     for name, parameter in inspect.signature(component).parameters.items():
         if name in hidden or name in omit:
             continue
         default = ... if parameter.default is inspect.Parameter.empty else parameter.default
-        annotation = toml_annotation(hints[name])
+        try:
+            annotation = toml_annotation(hints[name])
+        except TypeError:
+            if default is ...:
+                raise
+            continue  # its default is the only value that a file can use
         settings[name] = (annotation, Field(default, description=documentation.get(name, "")))
     table = create_model(f"{component.__name__}Table", __base__=ComponentTable, __doc__=component.__doc__, **settings)
     table.component = component
     return table
+
+
+def derived_fields(component: type) -> frozenset[str]:
+    """Fields that a component derives itself; they are neither settings nor parameters."""
+    own_fields = fields(component) if is_dataclass(component) else ()
+    return frozenset(field.name for field in own_fields if not field.metadata.get("is_setting", True))
 
 
 def toml_annotation(annotation: Any) -> Any:

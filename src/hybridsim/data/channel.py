@@ -9,7 +9,14 @@ from pydantic import Field, model_validator
 
 from hybridsim.core.errors import Problem
 from hybridsim.core.messages import name_hint
-from hybridsim.core.specification import NonemptyText, Nonnegative, Positive, setting_error, specification
+from hybridsim.core.specification import (
+    NonemptyText,
+    Nonnegative,
+    Positive,
+    setting_error,
+    setting_fields,
+    specification,
+)
 from hybridsim.data.units import UNITS, find_unit
 
 DEFAULT_FILTER_WINDOW = 9
@@ -109,7 +116,7 @@ class Channel(ColumnSettings):
             raise setting_error("noise", message, "specify a value, such as 0.1")
         if self.velocity_of:
             default = Channel("column", "quantity")
-            for key in ("file", "group", "offset", "scale", "time", "unit", "unwrap"):
+            for key in sorted({*setting_fields(ColumnSettings), "unwrap"} - {"column"}):
                 if getattr(self, key) != getattr(default, key):
                     fix = f"specify it for the channel {self.velocity_of!r}"
                     raise setting_error(key, "applies to columns only", fix)

@@ -5,10 +5,12 @@
               pA, u           from the leaves to the root     `articulated_bias_forces`
     pass 3    a, qdd          from the root to the leaves     `joint_accelerations`
 
-Two things differ from the table. Gravity, velocity-product and external forces enter through the bias torque C, which
-is inverse dynamics at zero acceleration; passes 2 and 3 solve M qdd = τ − C, where c = 0 and the bias forces pA of the
-bodies begin at zero. And pass 2 is divided: IA, U and D depend only on the configuration, so that derivatives reuse
-them for any number of torques.
+It differs from the table in four ways. Gravity, velocity-product and external forces enter through the bias torque C,
+which is inverse dynamics at zero acceleration (`rnea.py`); passes 2 and 3 solve M qdd = τ − C, where c = 0 and the bias
+forces pA of the bodies begin at zero. Pass 2 is divided: IA, U and D depend only on the configuration, so that
+derivatives reuse them for any number of torques. The armature is added to D, and what it does to IA is added as well. A
+free joint has S = 1: its acceleration is the solution of IA a = −pA, without U and D. With mimic joints, the reduced
+mass matrix is solved instead.
 """
 
 import equinox as eqx
@@ -35,11 +37,11 @@ class ArticulatedFactors(eqx.Module):
     IA: ArticulatedInertia
     """Articulated-body inertia of each body; of a body on a free joint, including the armature."""
     U: Float[AnyArray, "tree_nv 6"]
-    """S IA: wrench on the body per unit joint acceleration, one row per degree of freedom."""
+    """S IA: wrench on the body per unit joint acceleration, one row per degree of freedom; zero for a free joint."""
     D_inv_U: Float[AnyArray, "tree_nv 6"]
-    """D⁻¹ U with D = S IA Sᵀ plus the armature."""
+    """D⁻¹ U with D = S IA Sᵀ plus the armature; zero for a free joint."""
     D_factors: Float[AnyArray, "tree_nv 3"]
-    """1/D for a joint with one degree of freedom, rows of D for one with three."""
+    """1/D for a joint with one degree of freedom, rows of D for one with three; unused for a free joint."""
 
 
 def forward_dynamics(

@@ -15,7 +15,6 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-LOSSES = ("linear", "huber", "soft_l1", "cauchy")
 MIN_CURVATURE_RATIO = 1e-3
 """Lower limit of the curvature of a Gauss–Newton step, relative to ρ′, where the loss is concave in r."""
 
@@ -44,7 +43,7 @@ def robust_residuals(loss: str, r: Float[np.ndarray, "..."], scale: float = 1.0)
     if loss == "linear":
         return RobustResiduals(r * r, r, np.ones_like(r))
     z = np.square(r / scale)
-    value, first, second = _RHO[loss](z)
+    value, first, second = LOSSES[loss](z)
     curvature = np.maximum(first + 2.0 * second * z, MIN_CURVATURE_RATIO * first)
     jacobian_scale = np.sqrt(curvature)
     return RobustResiduals(scale**2 * value, r * first / jacobian_scale, jacobian_scale)
@@ -66,4 +65,9 @@ def _cauchy(z):
     return np.log1p(z), 1.0 / (1.0 + z), -1.0 / np.square(1.0 + z)
 
 
-_RHO = {"huber": _huber, "soft_l1": _soft_l1, "cauchy": _cauchy}
+def _linear(z):
+    return z, np.ones_like(z), np.zeros_like(z)
+
+
+LOSSES = {"linear": _linear, "huber": _huber, "soft_l1": _soft_l1, "cauchy": _cauchy}
+"""Losses by name: ρ and its first two derivatives. ρ′ must be positive everywhere."""

@@ -1,11 +1,12 @@
 """Stages of a fit: windows, terms of the objective, and solver."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from hybridsim.core.specification import Nonnegative, Positive, setting_error, specification
+from hybridsim.core.specification import Nonnegative, OneOf, Positive, setting_error, specification
 from hybridsim.identify.penalty import NO_SPARSITY, Sparsity
+from hybridsim.identify.robust_loss import LOSSES
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
 from hybridsim.identify.solvers.registry import SolverChoice
 
@@ -32,7 +33,7 @@ class Stage:
     continuity: tuple[Positive, Positive] | None = None
     """Standard deviations of the continuity defects between windows in position [rad or m] and velocity [rad/s or m/s].
     """
-    loss: Literal["linear", "huber", "soft_l1", "cauchy"] = "linear"
+    loss: Annotated[str, OneOf(lambda: LOSSES)] = "linear"
     """Loss function of the residuals."""
     loss_scale: Positive = 1.0
     """Residual beyond which a robust loss down-weights a sample, in standard deviations of the noise."""

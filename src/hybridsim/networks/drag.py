@@ -7,7 +7,7 @@ the much smaller axial drag is neglected. The law is passive: the force on each 
 negative coefficients are treated as zero.
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -55,6 +55,10 @@ class RodDrag(eqx.Module):
         ):
             raise TapError(f"a rod needs two distinct end points with 3 components each, not {start!r} and {end!r}")
         self.linear, self.quadratic = np.asarray(linear, dtype=float), np.asarray(quadratic, dtype=float)
+
+    def settings(self) -> dict[str, Any]:
+        """Arguments that determine the rod."""
+        return {name: tuple(np.asarray(getattr(self, f"{name}_point")).tolist()) for name in ("start", "end")}
 
     @classmethod
     def sizes(cls, inputs: int, outputs: int) -> dict[str, int] | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import equinox as eqx
 import jax
@@ -180,6 +180,11 @@ class MLP(eqx.Module):
             ),
             is_leaf=lambda x: x is None,
         )
+
+    def settings(self) -> dict[str, Any]:
+        """Arguments that determine the structure of the network, besides its sizes."""
+        hidden = tuple(int(W.shape[0]) for W in self.weights[:-1])
+        return {"hidden": hidden, "activation": self.activation, "input_bias": self.input_bias is not None}
 
     @classmethod
     def sizes(cls, inputs: int, outputs: int) -> dict[str, int] | None:

@@ -12,14 +12,13 @@ import jax
 import numpy as np
 from jax.tree_util import KeyPath
 
+from hybridsim.core.derived_table import derived_fields
 from hybridsim.networks.frozen_fields import frozen_fields
 from hybridsim.params.catalogue import ParameterKind, RowKind, Sign
 from hybridsim.params.leaves import Path, format_path, parse_path, path_from_keys
 from hybridsim.params.rows import RowName, row_names
 from hybridsim.params.setup import Setup
 
-DERIVED_FIELDS = ("inverse_mass", "joints")
-"""Fields of contact models that are derived from the model and are not parameters."""
 _NO_ADHESION = "a negative value would make the contact adhesive"
 _ADDS_ENERGY = "a negative value would add energy"
 _NOT_RESTORING = "a negative value would make the equilibrium unstable"
@@ -116,9 +115,9 @@ def contact_arrays(setup: Setup) -> tuple[PluginArray, ...]:
     """Parameter arrays of the contact model, most of them with one entry per candidate pair."""
     contact = setup.sim.contact
     pairs = tuple(RowName(pair.name, k) for k, pair in enumerate(contact.candidates.pairs))
-    arrays = []
+    arrays, derived = [], derived_fields(type(contact))
     for path, leaf in _float_arrays(contact):
-        if path[0] in DERIVED_FIELDS:
+        if path[0] in derived:
             continue
         field = format_path(path)[1:]
         kind = CONTACT_KINDS.get(field, _kind("", f"{field} of {type(contact).__name__}.", Sign.NONE))

@@ -11,6 +11,7 @@ from hybridsim.io.attributes import MAX_NUMBER
 from hybridsim.io.compare import shape_data_changes, to_value, unwritten_changes
 from hybridsim.io.edit_xml import Change
 from hybridsim.io.model_rows import entry, inertial_of, is_rotation, pose_of, row
+from hybridsim.io.urdf.dof_attributes import DOF_ATTRIBUTES
 from hybridsim.io.urdf.edit_inertial import FRAME_ROUNDING, UrdfInertialEditor
 from hybridsim.io.urdf.edit_surface import UrdfSurfaceEditor
 from hybridsim.io.urdf.edit_text import UrdfEdits
@@ -25,17 +26,10 @@ from hybridsim.model.specs import BodySpec, JointKind, ModelSpec
 
 NOT_IN_URDF = "not supported by URDF"
 
-_DOF_ATTRIBUTES = {
-    "damping": ("dynamics", "damping"),
-    "friction": ("dynamics", "friction"),
-    "effort_limit": ("limit", "effort"),
-}
-"""Element and attribute of each joint parameter with one value in the file for all degrees of freedom of a joint."""
-
 URDF_PARAMETERS = (
     *("body.mass", "body.com", "body.inertia", "joint.placement.p", "joint.placement.R", "joint.axis"),
     *("joint.lower", "joint.upper", "joint.mimic_ratio", "joint.mimic_offset"),
-    *(f"joint.{name}" for name in _DOF_ATTRIBUTES),
+    *(f"joint.{name}" for name in DOF_ATTRIBUTES),
     *(f"geometry.{name}" for name in FIELDS.values()),
 )
 """Paths of the parameters that URDF supports."""
@@ -150,7 +144,7 @@ class UrdfEditor:
             self._record_change(body, "axis", before, after, note)
 
     def _edit_dynamics(self, body: BodySpec, rows: range, new: Model) -> None:
-        for parameter, (tag, attribute) in _DOF_ATTRIBUTES.items():
+        for parameter, (tag, attribute) in DOF_ATTRIBUTES.items():
             before, after = self._per_dof(parameter, rows, self.old), self._per_dof(parameter, rows, new)
             if np.array_equal(before, after):
                 continue

@@ -2,6 +2,7 @@
 
 from hybridsim.core.messages import spelling_suggestion
 from hybridsim.io.attributes import Reader
+from hybridsim.io.urdf.dof_attributes import DOF_ATTRIBUTES
 from hybridsim.io.xml import Element
 
 INERTIA_ENTRIES = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
@@ -30,10 +31,12 @@ _KNOWN_ATTRIBUTES = {
     "mass": {"value"},
     "inertia": set(INERTIA_ENTRIES),
     "axis": {"xyz"},
-    "limit": {"lower", "upper", "effort", "velocity"},
-    "dynamics": {"damping", "friction"},
+    "limit": {"lower", "upper", "velocity"},
+    "dynamics": set(),
     "mimic": {"joint", "multiplier", "offset"},
 }
+for _tag, _attribute in DOF_ATTRIBUTES.values():
+    _KNOWN_ATTRIBUTES[_tag].add(_attribute)
 _SINGLE_TAGS = {
     "inertial",
     "origin",

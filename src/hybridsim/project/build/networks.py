@@ -8,12 +8,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
-import numpy as np
 
 from hybridsim.core.derived_table import ComponentTable, table_of
 from hybridsim.core.errors import TapError
 from hybridsim.networks.choices import NETWORKS, SIZES
-from hybridsim.networks.drag import RodDrag
 from hybridsim.networks.mlp import MLP
 from hybridsim.project.schema.grafts import GraftEntry
 from hybridsim.taps.address import AxisNames, select
@@ -90,17 +88,16 @@ def kind_name(kind: type) -> str:
 
 
 def table_settings(net: Any) -> dict[str, Any] | None:
-    """Settings of the table of a network, without its weights; None for user-defined networks."""
+    """Settings of the table of a network, without its weights and scales; None for user-defined networks.
+
+    They are those of its method `settings`, or of the first MLP in it.
+    """
     kind = next((name for name in NETWORKS if NETWORKS[name] is type(net)), None)
     if kind is None:
         return None
-    settings: dict[str, Any] = {}
-    for mlp in mlps_in(net)[:1]:
-        settings |= {"hidden": tuple(int(W.shape[0]) for W in mlp.weights[:-1]), "activation": mlp.activation}
-    if isinstance(net, MLP) and net.input_bias is not None:
-        settings["input_bias"] = True
-    if isinstance(net, RodDrag):
-        settings |= {name: tuple(np.asarray(getattr(net, f"{name}_point")).tolist()) for name in ("start", "end")}
+    part = net if hasattr(net, "settings") else next(iter(mlps_in(net)), None)
+    keys = table_of(type(net), SIZES).model_fields
+    settings = {} if part is None else {key: value for key, value in part.settings().items() if key in keys}
     table_of(type(net), SIZES).model_validate(settings)
     return {"kind": kind, **settings}
 
