@@ -142,7 +142,9 @@ def discovery_bits() -> Bits:
     cases = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(cases)
     case = cases.CASES["damping of both joints"]
-    result = lookup("identify.discover:discover", ":discover")(case.problem(1e-3), case.stage, seeds=range(1), warm_up=case.warm_up)
+    result = lookup("identify.discover:discover", ":discover")(
+        case.problem(1e-3), case.stage, seeds=range(1), warm_up=case.warm_up
+    )
     best = getattr(result, "seed_results", getattr(result, "seeds", ()))[0].best
     return {"inputs": str(len(best.support)), "theta": digest(best.theta)}
 

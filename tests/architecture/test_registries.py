@@ -25,6 +25,7 @@ from hybridsim.data.file_format import FileFormat
 from hybridsim.data.read import FORMATS, read_table
 from hybridsim.dynamics.actuation import AbstractStage
 from hybridsim.dynamics.choices import ACTUATION_STAGES
+from hybridsim.identify.solvers.levenberg_marquardt import CalibrationSolver
 from hybridsim.identify.solvers.registry import SOLVERS
 from hybridsim.identify.solvers.solver import Solver
 from hybridsim.identify.stage import Stage
@@ -66,7 +67,7 @@ def test_registered_names_stand_for_components():
     assert {CONTACTS[name] for name in CONTACTS} == classes_of_hybridsim(AbstractContact)
     assert {STABILIZATIONS[name] for name in STABILIZATIONS} == classes_of_hybridsim(Stabilization)
     assert {ACTUATION_STAGES[name] for name in ACTUATION_STAGES} == classes_of_hybridsim(AbstractStage)
-    assert set(SOLVERS.values()) == classes_of_hybridsim(Solver)
+    assert set(SOLVERS.values()) == classes_of_hybridsim(Solver) - {CalibrationSolver}
     assert all(NETWORKS[name].sizes(24, 12) is None or NETWORKS[name].wiring for name in NETWORKS)
     assert {FRICTION_LAWS[name] for name in FRICTION_LAWS} == classes_of_hybridsim(FrictionLaw)
     assert {type(kind.joint) for kind in ElementaryJointType} == classes_of_hybridsim(ElementaryJoint)
@@ -269,7 +270,11 @@ TABLES = {
         {"contact/choices.py", "contact/impulse/stabilization.py"},
     ),
     "stages of actuation": (string_constants, tuple(ACTUATION_STAGES), {"dynamics/choices.py"}),
-    "solvers": (identifiers, [cls.__name__ for cls in SOLVERS.values()], {"identify/solvers/registry.py"}),
+    "solvers": (
+        identifiers,
+        [cls.__name__ for cls in SOLVERS.values()],
+        {"identify/solvers/registry.py", "identify/solvers/levenberg_marquardt.py"},
+    ),
     "networks": (string_constants, tuple(NETWORKS), {"networks/choices.py"}),
     "friction laws": (string_constants, tuple(FRICTION_LAWS), {"contact/choices.py"}),
     "data formats": (string_constants, EXTENSIONS, READERS),

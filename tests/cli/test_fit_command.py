@@ -221,7 +221,7 @@ def test_predict_needs_a_finished_fit_of_this_project(finished_fit, tmp_path, ca
     project, *_ = finished_fit
     data = str(project.parent / "swing_0.csv")
     assert run(["predict", str(tmp_path), "--data", data]) == 1
-    assert "no result" in capsys.readouterr().err
+    assert "is not a run folder" in capsys.readouterr().err
     assert run(["predict", str(project.parent / "runs" / "arm"), "--horizon", "-1", "--data", data]) == 1
     text = project.read_text()
     project.write_text(text.replace("0.5, 5.0", "0.4, 5.0"))

@@ -6,7 +6,7 @@ import pytest
 from hybridsim import Simulator
 from hybridsim.data.run import Run
 from hybridsim.identify.initial_state_fit import _step, fit_initial_states
-from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
+from hybridsim.identify.solvers.levenberg_marquardt import CalibrationSolver
 from hybridsim.identify.stage import ONE_STEP, Stage
 from hybridsim.params.free import Free
 from hybridsim.robots import cube, double_pendulum
@@ -73,7 +73,7 @@ def test_the_minimum_is_that_of_levenberg_marquardt():
     fit_problem = double_pendulum_problem(noise=2e-3)
     objective, _ = fit_problem.objective(Stage(window=0.3, initial_states="prior", initial_state_std=(5e-3, 5e-2)))
     start = objective.point(fit_problem.space.initial)
-    solver = LevenbergMarquardt(fix_common=True)
+    solver = CalibrationSolver()
     state = solver.init(objective, start)
     while not solver.is_done(state):
         state = solver.step(objective, state)

@@ -10,7 +10,14 @@ from scipy.optimize import minimize
 
 from hybridsim.core.errors import HybridsimError
 from hybridsim.identify import penalty as penalty_module
-from hybridsim.identify.penalty import Penalty, Sparsity, l2_weights, solve_penalized_qp, sparsity_penalty
+from hybridsim.identify.penalty import (
+    GroupSparsity,
+    Penalty,
+    Sparsity,
+    l2_weights,
+    solve_penalized_qp,
+    sparsity_penalty,
+)
 from hybridsim.identify.solve import solve
 from hybridsim.identify.solvers import box_qp, levenberg_marquardt
 from hybridsim.identify.solvers.box_qp import solve_box_qp
@@ -156,7 +163,7 @@ def test_groups_that_overlap_without_being_nested_are_errors(two_network_space):
     layout = ThetaLayout(two_network_space, ["run"])
     crossing = tuple(k for k, name in enumerate(layout.names) if ".weights[0][0," in name)
     with pytest.raises(HybridsimError, match="overlap without being nested"):
-        sparsity_penalty(layout, Sparsity(inputs=1.0, groups=((crossing, 1.0),)))
+        sparsity_penalty(layout, GroupSparsity(inputs=1.0, groups=((crossing, 1.0),)))
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +177,7 @@ def two_network_space():
 
 def test_columns_and_networks_are_groups(two_network_space):
     layout = ThetaLayout(two_network_space, ["run"])
-    penalty = sparsity_penalty(layout, Sparsity(inputs=2.0, grafts=3.0, groups=(((0,), 7.0),)))
+    penalty = sparsity_penalty(layout, GroupSparsity(inputs=2.0, grafts=3.0, groups=(((0,), 7.0),)))
     assert [weight for _, weight in penalty.groups] == [7.0, 2.0, 2.0, 2.0, 2.0, 3.0, 3.0]
     assert penalty.groups[0][0].tolist() == [0]
     column = [layout.names[k] for k in penalty.groups[2][0]]

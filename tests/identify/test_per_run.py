@@ -12,7 +12,7 @@ from hybridsim.identify.problem import FitProblem
 from hybridsim.identify.score import score_predictions, score_windows
 from hybridsim.identify.solve import solve
 from hybridsim.identify.solvers.lbfgs import LBFGS
-from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
+from hybridsim.identify.solvers.levenberg_marquardt import CalibrationSolver
 from hybridsim.identify.stage import Stage
 from hybridsim.identify.theta_layout import ThetaLayout
 from hybridsim.params.free import Free
@@ -154,7 +154,7 @@ def test_predictions_do_not_depend_on_later_samples():
 def test_common_parameters_can_be_held():
     objective, _ = offset_problem().objective(Stage(window=0.4))
     start = objective.stacked_point(objective.layout.initial)
-    state = run_solver(LevenbergMarquardt(fix_common=True), objective, start)
+    state = run_solver(CalibrationSolver(), objective, start)
     common = objective.layout.is_common
     assert np.array_equal(state.point.theta[:, common], start.theta[:, common])
     assert np.all(state.point.theta[:, ~common] != start.theta[:, ~common])

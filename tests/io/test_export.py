@@ -4,7 +4,7 @@ import equinox as eqx
 import jax
 import pytest
 
-from hybridsim.core.errors import ModelError
+from hybridsim.core.errors import ModelError, SpecificationError
 from hybridsim.io.compare import PARAMETERS
 from hybridsim.io.edit_xml import Changes
 from hybridsim.io.export import export
@@ -31,7 +31,7 @@ def test_either_format(file, request):
 def test_options_must_suit_the_format(arm_mjcf, arm_urdf):
     with pytest.raises(ModelError, match="option 'base' applies to URDF"):
         export(arm_mjcf, load(arm_mjcf), arm_mjcf, base="free")
-    with pytest.raises(TypeError, match="bse"):
+    with pytest.raises(SpecificationError, match="has no argument 'bse'"):
         export(arm_urdf, load(arm_urdf), arm_urdf, bse="free")  # type: ignore[call-arg]
 
 

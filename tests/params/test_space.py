@@ -246,9 +246,9 @@ def test_invalid_options_are_refused_with_a_reason(arm, free, message):
         ({"tied": (0.0,)}, "one nonzero factor for each name"),
         ({"name": ""}, "name of Free must be nonempty text"),
         ({"name": " "}, "must be one or more addresses"),
-        ({"name": ()}, "must be text in quotes or a nonempty list, not []"),
+        ({"name": ()}, "must be text or a nonempty list, not []"),
         ({"per": "runs"}, "did you mean 'run'?"),
-        ({"group": 1}, "group of Free('body.mass[cart]') must be text in quotes, not 1"),
+        ({"group": 1}, "group of Free('body.mass[cart]') must be text, not 1"),
     ],
 )
 def test_invalid_arguments_are_refused_at_once(options, message):

@@ -8,7 +8,7 @@ import pytest
 from matplotlib.image import imread
 
 import hybridsim as hs
-from hybridsim.errors import DataError, HybridsimError, SpecificationError
+from hybridsim.errors import DataError, HybridsimError, ModelWarning, SpecificationError
 from hybridsim.project.build.build import build
 from hybridsim.project.fit import fit_task
 from hybridsim.project.fit_run import run_fit
@@ -95,6 +95,10 @@ def test_the_example_of_the_readme_estimates_the_true_damping(example, folder):
     np.testing.assert_allclose(exported.joint.damping, DAMPING, rtol=0.01)
     assert result.simulator.model.joint.damping[0] == pytest.approx(exported.joint.damping[0], rel=1e-9)
     assert (folder / "arm.urdf").read_text().count("0.05") == 2
+    with pytest.raises(HybridsimError, match="is the file that the model was loaded from"):
+        result.export(folder / "arm.urdf")
+    with pytest.raises(HybridsimError, match="does not have the format of"):
+        result.export(folder / "arm.xml")
 
 
 def test_the_same_fit_from_toml_gives_the_same_bits(example, folder):
@@ -116,7 +120,7 @@ def test_a_saved_result_is_loaded_with_the_same_bits(example, folder):
     assert loaded.history == result.history and (folder / "saved" / "summary.html").exists()
     new, old = (one.predict(example["runs"][3:]).windows.sampled_readings for one in (loaded, result))
     np.testing.assert_array_equal(new, old)
-    with pytest.raises(HybridsimError, match="already contains a fit"):
+    with pytest.raises(HybridsimError, match="already contains a fit: choose another folder"):
         result.save(folder / "saved")
     (folder / "runs" / "run0.csv").rename(folder / "run0.csv")
     try:
@@ -184,11 +188,69 @@ def test_code_is_not_saved_and_says_so(folder, monkeypatch, tmp_path):
     arguments = (small_experiment(channels=channels), "joint.damping[shoulder]", hs.load_recordings("runs/run0.csv"))
     result = hs.fit(*arguments, stages=stage)
     assert result.parameters["joint.damping[shoulder]"] != DAMPING / 3
-    result.save(tmp_path / "run")
-    with pytest.raises(HybridsimError, match="resume=True"):
+    with pytest.warns(ModelWarning, match="the specification of the fit is not saved: .* is code"):
+        result.save(tmp_path / "run")
+    with pytest.raises(HybridsimError, match=r"is code.*resume=True"):
         hs.load_result(tmp_path / "run")
-    again = hs.fit(*arguments, stages=stage, folder=tmp_path / "run", resume=True)
+    with pytest.warns(ModelWarning, match="is not saved"):
+        again = hs.fit(*arguments, stages=stage, folder=tmp_path / "run", resume=True)
     np.testing.assert_array_equal(again.theta, result.theta)
+    # another function, another prior and another integrator are other fits
+    others = [hs.Channel("q1_deg", lambda sim, state, inputs: 2 * state.q[0], name="angle", unit="deg", noise=0.05)]
+    changes = [
+        (small_experiment(channels=others), *arguments[1:]),
+        (arguments[0], hs.Free("joint.damping[shoulder]", prior=(0.3, 1e-3)), arguments[2]),
+        (small_experiment(channels=channels, integrator="rk4"), *arguments[1:]),
+    ]
+    for change in changes:
+        with pytest.warns(ModelWarning), pytest.raises(HybridsimError, match="inputs have changed"):
+            hs.fit(*change, stages=stage, folder=tmp_path / "run", resume=True)
+
+
+def test_a_saved_folder_can_be_moved_and_a_refused_fit_changes_nothing(folder, monkeypatch, tmp_path):
+    monkeypatch.chdir(folder)
+    table = np.genfromtxt("runs/run0.csv", delimiter=",", names=True)
+    first, second = ({name: sign * table[name] for name in ("q1_deg", "tau1")} for sign in (1.0, -1.0))
+    stage = hs.Stage(window=0.5, solver=hs.LevenbergMarquardt(max_steps=1))
+
+    def fit_to(columns) -> hs.FitResult:
+        run = hs.Recording.from_arrays("run", table["time"], columns)
+        return hs.fit(small_experiment(), "joint.damping[*]", run, 0, stages=stage, folder=tmp_path / "a")
+
+    result = fit_to(first)
+    with pytest.raises(HybridsimError, match="already contains a fit"):
+        fit_to(second)
+    np.testing.assert_array_equal(hs.load_result(tmp_path / "a").theta, result.theta)
+    (tmp_path / "a").rename(tmp_path / "b")
+    monkeypatch.chdir(tmp_path)
+    np.testing.assert_array_equal(hs.load_result("b").theta, result.theta)
+    with pytest.raises(HybridsimError, match="there is no folder a"):
+        hs.load_result("a")
+    with pytest.raises(HybridsimError, match="is not a run folder"):
+        hs.load_result(folder / "runs")
+
+
+def test_actuators_with_internal_states_are_fitted_and_scored(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    lag = [hs.actuators.FirstOrderLag(0.02), hs.actuators.AffineActuator()]
+    runs = hs.load_recordings("runs/*.csv")
+    solver = hs.LevenbergMarquardt(max_steps=2)
+    for stages in (hs.Stage(window=0.6, burn_in=0.15, solver=solver), hs.Stage(solver=solver)):
+        result = hs.fit(small_experiment(actuation=lag), "joint.damping[*]", runs[:2], runs[2:3], stages=stages)
+        assert result.record["scores"] and "could not be scored" not in str(result)
+    assert [stage.window for stage in fit_task(small_experiment(actuation=lag), "joint.damping[*]", runs).stages] == [
+        None
+    ]
+
+
+def test_runs_of_the_same_name_in_several_folders_are_told_apart(folder, monkeypatch, tmp_path):
+    monkeypatch.chdir(folder)
+    for name in ("train", "test"):
+        (tmp_path / name).mkdir(exist_ok=True)
+        (tmp_path / name / "run0.csv").write_text((folder / "runs" / "run0.csv").read_text())
+    train, test = (hs.load_recordings(str(tmp_path / name / "*.csv")) for name in ("train", "test"))
+    problem = fit_task(small_experiment(), "joint.damping[*]", train, test).problem
+    assert [run.name for run in (*problem.train, *problem.held_out)] == ["train/run0.csv", "test/run0.csv"]
 
 
 def test_held_out_runs_are_selected_by_recording_fraction_and_name(folder, monkeypatch):
@@ -223,7 +285,7 @@ def test_all_errors_of_a_specification_are_reported_together(folder, monkeypatch
     text = str(error.value)
     assert "free[0]: there is no parameter 'joint.damp'" in text and "did you mean 'joint.damping'" in text
     assert "free[1]: 'body.mass[upper]' has the initial value -1, outside its bounds" in text
-    assert "no run is named 'rum*'" in text
+    assert "held_out[0]: no run is named 'rum*'" in text
     with pytest.raises(SpecificationError, match="there are no free parameters"):
         hs.fit(small_experiment(), [], runs)
 
@@ -231,6 +293,16 @@ def test_all_errors_of_a_specification_are_reported_together(folder, monkeypatch
 def test_wrong_types_of_arguments_are_refused(folder, monkeypatch):
     monkeypatch.chdir(folder)
     runs = hs.load_recordings("runs/*.csv")
+    with pytest.raises(SpecificationError, match=r"Stage has no argument 'windw'(.|\n)*did you mean 'window'"):
+        hs.Stage(windw=0.5)
+    with pytest.raises(SpecificationError, match=r"unit of Channel.* must be text, not 3"):
+        hs.Channel("q", "joint.q[elbow]", unit=3)
+    with pytest.raises(SpecificationError, match=r"seed of FitSettings.* must be at least 0"):
+        hs.fit(small_experiment(), "joint.damping[*]", runs, seed=-1)
+    with pytest.raises(TypeError, match="stages must be Stage"):
+        hs.fit(small_experiment(), "joint.damping[*]", runs, stages="lm")
+    with pytest.raises(SpecificationError, match=r"the fraction of held-out runs is 1\.5"):
+        hs.fit(small_experiment(), "joint.damping[*]", runs[0], 1.5)
     with pytest.raises(TypeError, match="fit needs an Experiment, not Model"):
         hs.fit(hs.load_model("arm.urdf"), "dt", runs)
     with pytest.raises(TypeError, match="train must be recordings, as load_recordings returns them, not str"):
@@ -266,8 +338,11 @@ def test_contact_is_part_of_the_saved_specification(tmp_path):
     experiment = hs.Experiment(cube(), channels=channels, **settings)
     free = hs.Free("contact.friction[*]", bounds=(0.0, np.inf), prior=(0.4, 0.1))
     stages = [hs.Stage(loss="huber", solver="adam"), hs.Stage(sparsity=hs.Sparsity(l2=0.1), burn_in=0.01)]
-    task = recorded_task(fit_task(experiment, free, run, 0, stages=stages, seed=3, name="cube"), tmp_path)
+    task, files = recorded_task(fit_task(experiment, free, run, 0, stages=stages, seed=3, name="cube"))
     (tmp_path / "project.toml").write_text(task.project_text)
+    (tmp_path / "recordings").mkdir()
+    ((name, content),) = files.items()
+    (tmp_path / name).write_bytes(content)
     again = build(load_project(tmp_path / "project.toml")).task
     assert (again.name, again.seed, again.free, again.stages) == (task.name, task.seed, task.free, task.stages)
     assert again.stages[0].solver.seed == 3

@@ -87,6 +87,9 @@ def _names(names: list[str]) -> str:
 
 
 def _stage(stage: "Stage") -> str:
+    from hybridsim.identify.solvers.registry import as_solver
+
     window = "whole runs" if stage.window is None else f"windows of {stage.window:g} s" if stage.window else "one step"
-    solver = f"solver {stage.solver.name} with at most {stage.solver.max_steps} steps"
-    return f"{window}, initial states: {stage.initial_states}, {solver}"
+    solver = as_solver(stage.solver)
+    search = f"solver {solver.name} with at most {solver.max_steps} steps"
+    return f"{window}, initial states: {stage.initial_states}, {search}"

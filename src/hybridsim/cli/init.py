@@ -90,6 +90,12 @@ def _print_matches(starter: "StarterProject") -> None:
         say(f"not recognized: {name}", style="yellow")
     for note in starter.notes:
         say(f"note: {note}", style="yellow")
+    if starter.model.nu and not starter.commands:
+        say(
+            f"no column is recognized as a command: {pluralize(starter.model.nu, 'actuator')} of the model get zero "
+            "commands; see [[command]] in the project",
+            style="yellow",
+        )
     if unmeasured := [name for name in starter.model.topology.coordinate_names if name not in _targets(starter)]:
         say(
             f"not measured: {', '.join(unmeasured)}; the home configuration is the initial guess of initial states",

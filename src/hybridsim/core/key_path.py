@@ -24,11 +24,13 @@ def with_place(problem: Problem) -> Problem:
     """Problem whose message begins with its place in Python: `channels[1]`."""
     if not problem.path:
         return problem
-    section, *rest = problem.path
-    words = [
-        _PLURALS.get(str(section), str(section)),
-        *(f"[{part}]" if isinstance(part, int) else f".{part}" for part in rest),
-    ]
+    path = list(problem.path)
+    if path[0] in ("model", "data") and len(path) > 1:
+        del path[0]  # arguments of Experiment and fit
+    if path[0] == "blueprint":
+        del path[1:]
+    words = [_PLURALS.get(str(path[0]), str(path[0]))]
+    words += [f"[{part}]" if isinstance(part, int) else f".{part}" for part in path[1:]]
     return replace(problem, message=f"{''.join(words)}: {problem.message}")
 
 

@@ -12,7 +12,7 @@ and documentation. Values are neither converted nor guessed: text is not a numbe
 import inspect
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import Annotated, Any, TypeVar, dataclass_transform, get_args
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, dataclass_transform, get_args
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -26,8 +26,14 @@ Fraction = Annotated[float, Field(ge=0.0, lt=1.0)]
 Count = Annotated[int, Field(ge=1)]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 NonemptyText = Annotated[str, Field(min_length=1)]
-Names = NonemptyText | Annotated[tuple[NonemptyText, ...], Field(min_length=1)]
-"""One name or several."""
+if TYPE_CHECKING:
+    # what users may write; lists are stored as tuples
+    Names = str | Sequence[str]
+    Pair = Sequence[float]
+else:
+    Names = NonemptyText | Annotated[tuple[NonemptyText, ...], Field(min_length=1)]
+    Pair = tuple[Positive, Positive]
+"""One name or several; two positive numbers."""
 
 STRICT = ConfigDict(
     extra="forbid",
@@ -66,8 +72,10 @@ def specification(cls: Class) -> Class:
     validate, signature = made.__init__, inspect.signature(made)
 
     def __init__(self, *args, **kwargs):
-        from hybridsim.core.specification_errors import specification_error
+        from hybridsim.core.specification_errors import specification_error, unknown_argument_error
 
+        if unknown := [name for name in kwargs if name not in signature.parameters]:
+            raise unknown_argument_error(type(self), unknown)
         arguments = {name: as_plain(value) for name, value in signature.bind(*args, **kwargs).arguments.items()}
         try:
             validate(self, **arguments)

@@ -25,16 +25,28 @@ _TYPES = {
     "float_type": "a number",
     "int_type": "an integer",
     "int_from_float": "an integer",
-    "string_type": "text in quotes",
-    "bool_type": "true or false",
-    "tuple_type": "a list in brackets",
-    "dict_type": "a table",
-    "model_type": "a table",
-    "dataclass_type": "a table",
+    "string_type": "text",
+    "bool_type": "True or False",
+    "tuple_type": "a list",
+    "sequence_type": "a list",
+    "mapping_type": "a dictionary",
+    "dict_type": "an instance, or a dictionary of its settings",
+    "model_type": "an instance, or a dictionary of its settings",
     "finite_number": "finite",
     "too_short": "a nonempty list",
     "string_too_short": "nonempty text",
 }
+"""Required types, in words."""
+_TOML_TYPES = {
+    "string_type": "text in quotes",
+    "bool_type": "true or false",
+    "tuple_type": "a list in brackets",
+    "sequence_type": "a list in brackets",
+    "mapping_type": "a table",
+    "dict_type": "a table",
+    "model_type": "a table",
+}
+"""Required types in the words of a TOML file, where they differ."""
 _RANGES = {
     "greater_than": ("greater than", "gt"),
     "greater_than_equal": ("at least", "ge"),
@@ -108,6 +120,15 @@ class ArgumentLocator(NamedTuple):
 def specification_error(error: ValidationError, schema: type, arguments: Mapping[str, Any]) -> SpecificationError:
     """Error of a specification with invalid arguments."""
     return SpecificationError(specification_problems(error, ArgumentLocator(schema, arguments)))
+
+
+def unknown_argument_error(schema: type, names: Sequence[str]) -> SpecificationError:
+    """Error of arguments that a specification does not have."""
+    valid = list(setting_fields(schema))
+    return SpecificationError(
+        Problem(f"{schema.__name__} has no argument {name!r}", name_hint(name, valid), code="project.key", path=(name,))
+        for name in names
+    )
 
 
 def specification_problems(error: ValidationError, locator: Locator) -> list[Problem]:
@@ -216,11 +237,11 @@ def _field_problems(field: KeyPath, errors: list[tuple[KeyPath, ErrorDetails]], 
         return
     # no member of the union matches; the member whose error is deepest was probably intended
     deepest = max((key_path for key_path, _ in present), key=len)
-    requirements = dict.fromkeys(_requirement(details) for key_path, details in present if key_path == deepest)
+    requirements = dict.fromkeys(_requirement(details, locator) for key_path, details in present if key_path == deepest)
     yield _wrong_value(deepest, " or ".join(filter(None, requirements)), locator)
 
 
-def _requirement(error: ErrorDetails) -> str:
+def _requirement(error: ErrorDetails, locator: Locator) -> str:
     """Requirement that a value violates, in words; empty if there is no short form."""
     kind, context = error["type"], error.get("ctx", {})
     if kind in _RANGES:
@@ -228,7 +249,9 @@ def _requirement(error: ErrorDetails) -> str:
         return f"{words} {context[key]:g}"
     if kind == "is_instance_of":
         return f"an instance of {context['class']}"
-    return str(context["expected"]) if kind == "literal_error" else _TYPES.get(kind, "")
+    if kind == "literal_error":
+        return str(context["expected"])
+    return (_TOML_TYPES if locator.is_file and kind in _TOML_TYPES else _TYPES).get(kind, "")
 
 
 def _wrong_value(key_path: KeyPath, requirement: str, locator: Locator) -> Problem:
@@ -239,7 +262,8 @@ def _wrong_value(key_path: KeyPath, requirement: str, locator: Locator) -> Probl
 
 
 def _documentation(entry: _Entry) -> str:
-    return f"{entry.key_path[-1]} is documented as: {entry.description}"
+    """Documentation of a key, if there is any."""
+    return f"{entry.key_path[-1]} is documented as: {entry.description}" if entry.description else "correct the value"
 
 
 def _problem(key_path: KeyPath, error: ErrorDetails, locator: Locator) -> Problem:
@@ -258,13 +282,14 @@ def _problem(key_path: KeyPath, error: ErrorDetails, locator: Locator) -> Proble
         message = f"{locator.section(key_path[:-1])} has no {key_path[-1]!r}"
         if len(key_path) == 1 and locator.is_file:
             message = f"there is no section {section_header(str(key_path[0]), locator.schema)}"
-        return locator.problem(key_path, message, f"add it: {entry.description}", "project.missing")
+        fix = f"add it: {entry.description}" if entry.description else "add it"
+        return locator.problem(key_path, message, fix, "project.missing")
     if locator.is_file and (len(key_path) == 1 or (len(key_path) == 2 and isinstance(key_path[1], int))):
         value = value_at(locator.parsed, key_path)
         written = "a single table" if isinstance(value, dict) else format_value(value)
         fix = f"write {section_header(str(key_path[0]), locator.schema)} and its keys below"
         return locator.problem(key_path, f"section {key_path[0]!r} is written as {written}", fix, "project.value")
-    return _wrong_value(key_path, _requirement(error) or error["msg"], locator)
+    return _wrong_value(key_path, _requirement(error, locator) or error["msg"], locator)
 
 
 def _unknown_key(key_path: KeyPath, entry: _Entry, locator: Locator) -> Problem:

@@ -1,6 +1,5 @@
 """A recording: the columns of the files of one run, which channels select and convert to SI units."""
 
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -76,11 +75,18 @@ class Recording:
         for channel in channels:
             if channel.has_column:
                 tables[channel.series_name] = self._candidate_tables(channel, problems)
-        run = assemble_run(self.name, channels, tables, self.options, read_problems=problems)
+        try:
+            run = assemble_run(self.name, channels, tables, self.options, read_problems=problems)
+        except DataError as error:
+            raise DataError(map(self._with_name, error.problems)) from None
         if self.interval is not None:
             run = run.slice(*self.interval)
         limit = self.options.max_sample_interval
         return [run] if limit is None else segments(run, max_sample_interval=limit)
+
+    def _with_name(self, problem: Problem) -> Problem:
+        """Problem that names the recording if it has no file."""
+        return problem if self.files else replace(problem, message=f"{self.name}: {problem.message}")
 
     def _candidate_tables(self, channel: ColumnSettings, problems: list[Problem]) -> list[Table]:
         """Tables that may hold the column of a channel."""
@@ -118,14 +124,14 @@ def read_recordings(
     Args:
         groups: files of each run, or files with several runs.
         options: how to read them.
-        folder: folder to which the names of recordings are relative where the names of files are ambiguous.
+        folder: folder to which paths are relative.
 
     Raises:
         DataError: files with several runs cannot be read; carries all problems.
     """
     recordings: list[Recording] = []
     problems: list[Problem] = []
-    for group, name in zip(groups, _names(groups, folder), strict=True):
+    for group, name in zip(groups, unique_names([Path(folder, group[0]) for group in groups]), strict=True):
         files = tuple(map(str, group))
         try:
             if options.several_runs:
@@ -143,8 +149,28 @@ def read_recordings(
     return recordings
 
 
-def _names(groups: Sequence[Sequence[str | Path]], folder: str | Path) -> list[str]:
-    """Names of recordings: stems of their files, or relative paths where stems are ambiguous."""
-    files = [Path(group[0]) for group in groups]
+def as_recordings(argument: str, recordings: object) -> list[Recording]:
+    """A list of recordings, from one or several.
+
+    Raises:
+        TypeError: something else was passed as this argument.
+    """
+    entries = [recordings] if isinstance(recordings, str) or not isinstance(recordings, Sequence) else list(recordings)
+    found = [entry for entry in entries if isinstance(entry, Recording)]
+    if len(found) < len(entries):
+        kind = next(type(entry).__name__ for entry in entries if not isinstance(entry, Recording))
+        raise TypeError(f"{argument} must be recordings, as load_recordings returns them, not {kind}")
+    return found
+
+
+def unique_names(files: Sequence[Path]) -> list[str]:
+    """Names of files that do not depend on the working directory: stems, or the shortest ends of paths that differ."""
     count = Counter(file.stem for file in files)
-    return [file.stem if count[file.stem] == 1 else Path(os.path.relpath(file, folder)).as_posix() for file in files]
+    names = []
+    for file in files:
+        same = [other for other in files if other.stem == file.stem and other != file]
+        lengths = range(1, len(file.parts))
+        ends = (length for length in lengths if all(other.parts[-length:] != file.parts[-length:] for other in same))
+        length = next(ends, len(file.parts))
+        names.append(file.stem if count[file.stem] == 1 else Path(*file.parts[-length:]).as_posix())
+    return names

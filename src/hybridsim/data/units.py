@@ -69,6 +69,17 @@ UNITS = {
 """Units by name. The empty name stands for SI units."""
 
 
+NAMES_OF_UNITS = {
+    **dict.fromkeys(("degree", "degrees", "°"), "deg"),
+    **dict.fromkeys(("radian", "radians"), "rad"),
+    **dict.fromkeys(("metre", "metres", "meter", "meters"), "m"),
+    **dict.fromkeys(("second", "seconds", "sec"), "s"),
+    **dict.fromkeys(("millisecond", "milliseconds", "msec"), "ms"),
+    **dict.fromkeys(("newton", "newtons"), "N"),
+}
+"""Units by other names, for suggestions."""
+
+
 def find_unit(name: str, element: str, quantity: str = "") -> Unit | Problem:
     """Unit by name, or the problem.
 
@@ -79,7 +90,9 @@ def find_unit(name: str, element: str, quantity: str = "") -> Unit | Problem:
     """
     if name not in UNITS:
         known = f"units are {', '.join(filter(None, UNITS))}; for others use the channel's scale"
-        fix = " ".join(filter(None, [spelling_suggestion(name, UNITS), known]))
+        other = NAMES_OF_UNITS.get(name.lower())
+        hint = f"did you mean {other!r}?" if other else spelling_suggestion(name, UNITS)
+        fix = " ".join(filter(None, [hint, known]))
         return Problem(f"unit {name!r} of {element!r} is unknown", fix, code="data.unit", element=element)
     if quantity and UNITS[name].quantity != quantity:
         return Problem(

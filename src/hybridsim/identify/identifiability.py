@@ -122,14 +122,18 @@ def identifiability(objective: Objective, point: Point) -> Identifiability:
     )
 
 
-def reduced_jacobian(objective: Objective, point: Point) -> Float[Array, "k N"]:
+def reduced_jacobian(objective: Objective, point: Point, *, priors: bool = True) -> Float[Array, "k N"]:
     """Triangular factor of the Jacobian with respect to θ, with the initial states eliminated.
 
-    Its columns are projected onto the orthogonal complement of the columns for the initial states. Priors of parameters
-    are additional rows.
+    Its columns are projected onto the orthogonal complement of the columns for the initial states.
+
+    Args:
+        objective: the objective.
+        point: point of linearization.
+        priors: whether priors of parameters are additional rows.
     """
     N = objective.N
-    total = np.diag(objective.layout.prior_weight)
+    total = np.diag(objective.layout.prior_weight) if priors else np.zeros((0, N))
     # weights of a robust loss depend on residuals, which are meaningless before a fit
     linear = copy(objective)
     linear.settings = replace(objective.settings, loss="linear")

@@ -42,8 +42,14 @@ class Sparsity:
     """Factor κ of Σ |θ| over the weights of first layers, without biases."""
     l2: Nonnegative = 0.0
     """Factor λ of ½ Σ θ² over the weights of all other layers and the biases of all layers."""
+
+
+@specification
+class GroupSparsity(Sparsity):
+    """Penalties on networks and on groups of entries of θ; for discovery."""
+
     groups: tuple[tuple[tuple[int, ...], Nonnegative], ...] = ()
-    """Further groups of entries of θ that become zero jointly (group lasso), with the factors of their norms."""
+    """Groups of entries of θ that become zero jointly (group lasso), with the factors of their norms."""
 
 
 NO_SPARSITY = Sparsity()
@@ -112,7 +118,7 @@ def sparsity_penalty(layout: ThetaLayout, sparsity: Sparsity) -> Penalty:
     _check_applicable(sparsity, names)
     if sparsity.inputs:
         groups += [(np.array(index), sparsity.inputs) for index in columns.values()]
-    for entries, weight in sparsity.groups:
+    for entries, weight in sparsity.groups if isinstance(sparsity, GroupSparsity) else ():
         groups.append((np.flatnonzero(np.isin(layout.single_run_index, entries)), weight))
     if sparsity.grafts:
         groups += [(np.array(index), sparsity.grafts) for index in networks.values()]

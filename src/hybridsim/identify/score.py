@@ -24,7 +24,7 @@ from hybridsim.identify.initial_state_fit import (
 )
 from hybridsim.identify.objective import Objective, Point
 from hybridsim.identify.problem import FitProblem
-from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
+from hybridsim.identify.solvers.levenberg_marquardt import CalibrationSolver
 from hybridsim.identify.solvers.solver import Termination
 from hybridsim.identify.stage import Stage
 from hybridsim.identify.windows import time_span
@@ -162,8 +162,10 @@ def score_predictions(
     index = np.flatnonzero(has_both & ~is_calibration)
     if not len(index):
         after = f" after a burn-in of {burn_in:g} s" if burn_in else ""
+        per_run = whole.layout.has_per_run_parameters
         raise HybridsimError(
             f"no run is long enough to predict {horizon:g} s from the preceding {initialization_time:g} s{after}"
+            + (", beyond its first quarter, to which the parameters of the run are fitted" if per_run else "")
         )
     theta = whole.layout.stack(np.atleast_2d(thetas))
     is_calibrated = np.ones((len(theta), 1), dtype=bool)
@@ -195,7 +197,7 @@ def calibrate(objective: Objective, point: Point, *, max_steps: int = 30, growin
     """
     if not objective.layout.has_per_run_parameters:
         return fit_initial_states(objective, point, max_steps=max_steps, growing=growing)
-    solver = LevenbergMarquardt(fix_common=True, max_steps=max_steps)
+    solver = CalibrationSolver(max_steps=max_steps)
     has_converged = np.ones(point.q.shape[:2], dtype=bool)
     # long trajectories are as sensitive to per-run parameters as to initial states
     for horizon in growing_horizons(objective) if growing else (objective,):

@@ -18,6 +18,7 @@ from hybridsim.identify.initial_guess import InitialGuess
 from hybridsim.identify.initial_state_fit import fit_initial_states
 from hybridsim.identify.objective import Objective, Point
 from hybridsim.identify.problem import FitProblem
+from hybridsim.identify.solvers.registry import as_solver
 from hybridsim.identify.solvers.solver import SolverState, Termination
 from hybridsim.identify.stage import Stage
 
@@ -129,7 +130,7 @@ def solve(
     for stage_index in range(first, len(stages)):
         stage = stages[stage_index]
         objective, guess = problem.objective(stage)
-        solver = stage.solver
+        solver = as_solver(stage.solver)
         if checkpoint is not None and stage_index == first:
             state = solver.restore(objective, checkpoint.state)
         else:
@@ -189,7 +190,7 @@ def _progress(
         stage=stage,
         stages=len(stages),
         step=int(state.steps),
-        max_steps=stages[stage].solver.max_steps,
+        max_steps=as_solver(stages[stage].solver).max_steps,
         cost=cost,
         normalized_cost=float(np.sqrt(2.0 * cost / max(objective.windows.sample_count, 1))),
         theta=objective.layout.common_theta(state.point.theta[best]),

@@ -4,11 +4,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from hybridsim.core.specification import Nonnegative, OneOf, Positive, setting_error, specification
+from hybridsim.core.advice import Advice, Setting
+from hybridsim.core.specification import Nonnegative, OneOf, Pair, Positive, setting_error, specification
 from hybridsim.identify.penalty import NO_SPARSITY, Sparsity
 from hybridsim.identify.robust_loss import LOSSES
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
-from hybridsim.identify.solvers.registry import SolverChoice
+from hybridsim.identify.solvers.registry import SolverChoice, as_solver
 
 InitialStateMode = Literal["free", "prior", "measured"]
 DEFAULT_INITIAL_STATE_STD = (1e-3, 1e-2)
@@ -28,9 +29,9 @@ class Stage:
     converge: the delay, or about five time constants of a lag."""
     initial_states: InitialStateMode = "free"
     """Initial states of windows: free, free with a prior at the measured state, or fixed at the measured state."""
-    initial_state_std: tuple[Positive, Positive] = DEFAULT_INITIAL_STATE_STD
+    initial_state_std: Pair = DEFAULT_INITIAL_STATE_STD
     """Standard deviations of the prior at the measured state, in position [rad or m] and velocity [rad/s or m/s]."""
-    continuity: tuple[Positive, Positive] | None = None
+    continuity: Pair | None = None
     """Standard deviations of the continuity defects between windows in position [rad or m] and velocity [rad/s or m/s].
     """
     loss: Annotated[str, OneOf(lambda: LOSSES)] = "linear"
@@ -45,22 +46,22 @@ class Stage:
     @model_validator(mode="after")
     def _check_stage(self):
         if self.continuity is not None and self.initial_states == "measured":
-            fix = 'write initial_states = "free" or "prior"'
+            fix = Advice('write {} or "prior"', Setting("initial_states", "free"))
             raise setting_error("continuity", "needs initial states that are not fixed", fix)
         if self.continuity is not None and self.stride is not None:
             raise setting_error("continuity", "needs windows without a stride", "remove stride")
         if self.continuity is not None and self.burn_in:
             raise setting_error("continuity", "needs windows without burn-in", "remove burn_in")
         if self.initial_state_std != DEFAULT_INITIAL_STATE_STD and self.initial_states != "prior":
-            fix = 'write initial_states = "prior"'
+            fix = Advice("write {}", Setting("initial_states", "prior"))
             raise setting_error("initial_state_std", 'applies only to initial_states = "prior"', fix)
         if self.window and self.window <= self.burn_in:
             message = f"must be shorter than the window of {self.window:g} s, not {self.burn_in:g} s"
             raise setting_error("burn_in", message, "lengthen the windows", "project.value")
         nonsmooth = self.sparsity.inputs or self.sparsity.grafts or self.sparsity.first_layer
         if nonsmooth and not isinstance(self.solver, LevenbergMarquardt):
-            message = f"is not supported by the solver {self.solver.name}"
-            raise setting_error("sparsity", message, 'write solver = "lm"')
+            message = f"is not supported by the solver {as_solver(self.solver).name}"
+            raise setting_error("sparsity", message, Advice("write {}", Setting("solver", "lm")))
         return self
 
 

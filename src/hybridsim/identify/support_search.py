@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float
 
 from hybridsim.core.errors import DivergedError
-from hybridsim.identify.penalty import Sparsity
+from hybridsim.identify.penalty import GroupSparsity
 from hybridsim.identify.problem import FitProblem
 from hybridsim.identify.score import WindowScores, score_windows
 from hybridsim.identify.solve import solve
@@ -122,7 +122,7 @@ class SupportSearch:
         path: dict[Support, Array] = {}
         while penalty <= max_penalty:
             groups = tuple((c.entries, penalty / norm) for c, norm in zip(self.candidates, norms, strict=True))
-            sparsity = Sparsity(groups=groups, l2=penalty / norms.max())
+            sparsity = GroupSparsity(groups=groups, l2=penalty / norms.max())
             stage = replace(self.stage, sparsity=sparsity, solver=solver)
             trial, _ = self.fit(self.problem.space.with_initial(theta), [stage])
             remaining = self.remaining_inputs(trial)

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import equinox as eqx
+import jax
 import numpy as np
 
 from hybridsim.core.errors import DataError, HybridsimError, Problem, Severity
@@ -57,7 +59,9 @@ class Task:
     project_text: str = ""
     """The specification as a project file; empty if it contains parts that a file cannot."""
     project_file: Path | None = None
-    """The project file that it was read from."""
+    """The project file that it was read from; relative to the run folder if it was written for a fit in Python."""
+    unrecorded: str = ""
+    """Part of the specification that a project file cannot contain, if there is one."""
 
     @property
     def units(self) -> dict[str, str]:
@@ -90,7 +94,8 @@ def make_task(
         assembly: its simulator and sensors; None if there are errors in it.
         free: free parameters.
         runs: training runs and held-out runs; None if there are errors in them.
-        stages: stages; default ones if empty.
+        stages: stages; default ones if empty: whole runs if actuators have internal states, whose values within a run
+            are unknown.
         problems: list to which errors and warnings are appended.
         name: name of the fit.
         seed: random seed of solvers.
@@ -108,7 +113,9 @@ def make_task(
     if any(problem.severity is Severity.ERROR for problem in problems):
         return None
     problem = _normalize_networks(FitProblem(assembly.setup, space, roles, tuple(train), tuple(held_out)))
-    seeded = (_with_seed(stage, seed) for stage in stages or default_stages(train, roles))
+    has_internal_state = bool(jax.tree.leaves(assembly.setup.sim.home_state().aux["actuation"]))
+    chosen = stages or ([Stage()] if has_internal_state else default_stages(train, roles))
+    seeded = (_with_seed(stage, seed) for stage in chosen)
     return Task(name, experiment, tuple(free), problem, tuple(seeded), seed=seed)
 
 
@@ -142,9 +149,9 @@ def hold_out(runs: Sequence[Run], held_out: HeldOut, problems: list[Problem]) ->
         if len(problems) > count:
             return None
         held_out = tuple(dict.fromkeys(names))
-    elif held_out > 0.0 and len(runs) == 1:
-        return _split_run(runs[0], held_out)
     try:
+        if isinstance(held_out, int | float) and 0.0 < held_out < 1.0 and len(runs) == 1:
+            return _split_run(runs[0], held_out)
         return split_runs(runs, held_out=held_out)
     except DataError as error:
         problems += [replace(problem, path=("data", "held_out")) for problem in error.problems]
@@ -234,7 +241,11 @@ def _normalize_networks(problem: FitProblem) -> FitProblem:
     inputs, outputs = (
         [k for k, graft in enumerate(grafts) if part in graft.normalize] for part in ("inputs", "outputs")
     )
-    return scale_to_data(problem, inputs=inputs, outputs=outputs) if inputs or outputs else problem
+    if not inputs and not outputs:
+        return problem
+    scaled = scale_to_data(problem, inputs=inputs, outputs=outputs)
+    normalized = [replace(graft, normalize=()) for graft in scaled.setup.sim.blueprint.grafts]
+    return replace(scaled, setup=eqx.tree_at(lambda s: s.sim.blueprint.grafts, scaled.setup, tuple(normalized)))
 
 
 def _with_seed(stage: Stage, seed: int) -> Stage:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
 from hybridsim.core.errors import ModelError, ModelWarning, Problem, Severity
 from hybridsim.io.load_options import LoadKwargs, LoadOptions
@@ -61,8 +61,18 @@ def inspect_model(path: str | Path, **kwargs: Unpack[LoadKwargs]) -> tuple[Model
     if any(problem.severity is Severity.ERROR for problem in problems):
         return None, abbreviate_problems(problems)
     model = assemble(merge_fixed_joints(spec)[0] if options.merge else spec)
-    origin = ModelSource(str(Path(path).absolute()), dict(kwargs))
+    origin = ModelSource(str(Path(path).absolute()), _with_absolute_paths(kwargs))
     return replace(model, topology=replace(model.topology, source=origin)), abbreviate_problems(problems)
+
+
+def _with_absolute_paths(kwargs: LoadKwargs) -> dict[str, Any]:
+    """Load options that do not depend on the working directory."""
+    options: dict[str, Any] = dict(kwargs)
+    if "packages" in options:
+        options["packages"] = {name: str(Path(path).absolute()) for name, path in options["packages"].items()}
+    if "allowed_folders" in options:
+        options["allowed_folders"] = tuple(str(Path(path).absolute()) for path in options["allowed_folders"])
+    return options
 
 
 def read_spec(path: str | Path, source: bytes, root: Element, options: LoadOptions) -> tuple[ModelSpec, list[Problem]]:

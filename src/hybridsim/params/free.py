@@ -1,7 +1,8 @@
 """Free: specification of free parameters, with initial values, bounds, maps to θ, priors and penalties."""
 
 import math
-from typing import Annotated, Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 from pydantic import AfterValidator, Field, model_validator
@@ -15,8 +16,16 @@ def _reject_nan(value: float) -> float:
     return value
 
 
-Bound = Annotated[float, Field(allow_inf_nan=True), AfterValidator(_reject_nan)] | None
-"""A bound; infinite or None where there is none."""
+if TYPE_CHECKING:
+    # what users may write; lists are stored as tuples
+    Bounds = Sequence[float | None]
+    Prior = Sequence[float]
+    Tie = bool | Sequence[float]
+else:
+    Bound = Annotated[float, Field(allow_inf_nan=True), AfterValidator(_reject_nan)] | None
+    Bounds = tuple[Bound, Bound]
+    Prior = tuple[float, Positive]
+    Tie = bool | tuple[float, ...]
 
 
 @specification
@@ -35,13 +44,13 @@ class Free:
 
     name: Names
     """Address, such as `joint.damping[*]`, `body.mass[link1]` or `inertial[link2]`; or several."""
-    bounds: tuple[Bound, Bound] | None = None
+    bounds: Bounds | None = None
     """Lower and upper bound, infinite where there is none; by default the physical limits of the catalogue."""
     initial: float | Literal["current"] | None = None
     """Initial value; by default, or with `"current"`, that of the model."""
     map: Literal["linear", "log", "interval"] | None = None
     """Map from the parameter to θ; by default `linear`, but `log` for `inertial[BODY].mass`."""
-    prior: tuple[float, Positive] | None = None
+    prior: Prior | None = None
     """Mean and standard deviation of a Gaussian prior."""
     scale: Positive | None = None
     """Parameter value at θ = 1, for the map `log` at θ = 0; by default derived from bounds, initial value, or typical
@@ -52,7 +61,7 @@ class Free:
     """Weight of half the sum of squares of θ."""
     group: str = ""
     """Group lasso: l1 is the weight of the norm of all parameters of the group, which become zero jointly."""
-    tied: bool | tuple[float, ...] = False
+    tied: Tie = False
     """`true`: one value for all matching parameters; or a list with one factor per name, by which the shared value is
     multiplied."""
     per: Literal["fit", "run"] = "fit"
@@ -74,7 +83,7 @@ class Free:
     @property
     def names(self) -> tuple[str, ...]:
         """All addresses."""
-        return (self.name,) if isinstance(self.name, str) else self.name
+        return (self.name,) if isinstance(self.name, str) else tuple(self.name)
 
     @property
     def is_tied(self) -> bool:

@@ -8,9 +8,11 @@ from typing import Any
 
 from hybridsim.core.errors import DataError, HybridsimError, Problem, Severity, SpecificationError
 from hybridsim.core.key_path import with_place
+from hybridsim.core.specification import as_plain
 from hybridsim.core.warnings import warn_user
-from hybridsim.data.recording import Recording
+from hybridsim.data.recording import Recording, as_recordings, unique_names
 from hybridsim.identify.experiment import Experiment
+from hybridsim.identify.fit_settings import FitSettings
 from hybridsim.identify.solve import Progress, solve
 from hybridsim.identify.stage import Stage
 from hybridsim.identify.task import DEFAULT_HELD_OUT, HeldOut, Task, hold_out, make_task
@@ -22,7 +24,7 @@ from hybridsim.project.report.held_out import HeldOutMonitor
 from hybridsim.project.run_folder.checkpoint import StageResult
 from hybridsim.project.run_folder.folder import RunFolder
 from hybridsim.project.run_folder.history import History, Step
-from hybridsim.project.write_project import recorded_task
+from hybridsim.project.write_project import recorded_task, warn_if_unrecorded
 
 Recordings = Recording | Sequence[Recording]
 Callback = Callable[[Progress, float | None], None]
@@ -72,10 +74,10 @@ def fit(
         if folder is None:
             return _fit_in_memory(task, progress.show)
         run_folder = RunFolder(folder)
-        run_folder.make_folder()
-        task = recorded_task(task, run_folder.path)
+        task, files = recorded_task(task)
+        warn_if_unrecorded(task)
         mode = "resume" if resume else "new"
-        outcome = run_fit(task, run_folder, mode=mode, callback=progress.show, log=progress.log)
+        outcome = run_fit(task, run_folder, mode=mode, files=files, callback=progress.show, log=progress.log)
     assert outcome.result is not None
     history = History(run_folder.history_file).read()
     return FitResult(task, run_folder.theta(), outcome.result, history, outcome.windows)
@@ -97,22 +99,32 @@ def fit_task(
     entries = [free] if isinstance(free, str | Free) else list(free)
     parameters = [entry if isinstance(entry, Free) else Free(entry) for entry in entries]
     problems: list[Problem] = []
-    training = _recordings("train", train)
-    validation = None if _is_selection(held_out) else _recordings("held_out", held_out)
-    train_runs, held_out_runs = (experiment.runs(recordings, problems) for recordings in (training, validation or []))
+    held_out = as_plain(held_out)
+    settings = FitSettings(name=name, seed=seed)
+    is_selection = _is_selection(held_out)
+    training, validation = _with_unique_names(
+        as_recordings("train", train), [] if is_selection else as_recordings("held_out", held_out)
+    )
+    if not training:
+        raise ValueError("train is empty: a fit needs at least one recording")
+    train_runs, held_out_runs = (experiment.runs(recordings, problems) for recordings in (training, validation))
     if problems:
         raise DataError(dict.fromkeys(problems))
-    selection: Any = held_out if validation is None else [recording.name for recording in validation] or 0.0
-    runs = hold_out(train_runs, selection, problems) if validation is None else (train_runs, held_out_runs)
-    stage_list = (stages,) if isinstance(stages, Stage) else tuple(stages)
-    task = make_task(experiment, experiment.assembly, parameters, runs, stage_list, problems, name=name, seed=seed)
+    selection: Any = held_out if is_selection else [recording.name for recording in validation] or 0.0
+    runs = hold_out(train_runs, selection, problems) if is_selection else (train_runs, held_out_runs)
+    stage_list = (stages,) if isinstance(stages, Stage) or not isinstance(stages, Sequence) else tuple(stages)
+    if invalid := [stage for stage in stage_list if not isinstance(stage, Stage)]:
+        raise TypeError(f"stages must be Stage(...) or a list of stages, not {type(invalid[0]).__name__}")
+    task = make_task(
+        experiment, experiment.assembly, parameters, runs, stage_list, problems, name=settings.name, seed=settings.seed
+    )
     if task is None:
         errors = [problem for problem in problems if problem.severity is Severity.ERROR]
         raise SpecificationError(map(with_place, errors))
     for problem in problems:
         if problem.severity is Severity.WARNING:
             warn_user(str(with_place(problem)))
-    return replace(task, recordings=(*training, *(validation or ())), held_out=selection)
+    return replace(task, recordings=(*training, *validation), held_out=selection)
 
 
 def _is_selection(held_out: object) -> bool:
@@ -122,15 +134,15 @@ def _is_selection(held_out: object) -> bool:
     return isinstance(held_out, Sequence) and bool(held_out) and all(isinstance(entry, str) for entry in held_out)
 
 
-def _recordings(argument: str, recordings: object) -> list[Recording]:
-    entries = list(recordings) if isinstance(recordings, Sequence) else [recordings]
-    found = [entry for entry in entries if isinstance(entry, Recording)]
-    if len(found) < len(entries):
-        kind = next(type(entry).__name__ for entry in entries if not isinstance(entry, Recording))
-        raise TypeError(f"{argument} must be recordings, as load_recordings returns them, not {kind}")
-    if not entries and argument == "train":
-        raise ValueError("train is empty: a fit needs at least one recording")
-    return found
+def _with_unique_names(
+    training: list[Recording], validation: list[Recording]
+) -> tuple[list[Recording], list[Recording]]:
+    """Recordings with unique names: files of the same name in several folders are named by the ends of their paths."""
+    recordings = [*training, *validation]
+    if len({recording.name for recording in recordings}) < len(recordings) and all(r.files for r in recordings):
+        names = unique_names([recording.path_of(recording.files[0]) for recording in recordings])
+        recordings = [replace(recording, name=name) for recording, name in zip(recordings, names, strict=True)]
+    return recordings[: len(training)], recordings[len(training) :]
 
 
 def _fit_in_memory(task: Task, callback: Callback) -> FitResult:

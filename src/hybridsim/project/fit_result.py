@@ -9,8 +9,8 @@ import numpy as np
 from jaxtyping import Float
 
 from hybridsim.core.console import as_text
-from hybridsim.core.errors import DataError, HybridsimError, Problem
-from hybridsim.data.recording import Recording
+from hybridsim.core.errors import DataError, FolderError, HybridsimError, Problem
+from hybridsim.data.recording import Recording, as_recordings
 from hybridsim.identify.experiment import Experiment
 from hybridsim.identify.score import WindowScores
 from hybridsim.identify.task import Task
@@ -22,13 +22,14 @@ from hybridsim.project.report.comparison import HELD_OUT, TRAINING
 from hybridsim.project.report.evaluate import scored_windows, windows_to_plot
 from hybridsim.project.report.figures import figure_makers
 from hybridsim.project.report.prediction import Prediction, predict
-from hybridsim.project.report.result import CONVERGED
+from hybridsim.project.report.result import CONVERGED, NOT_COMPUTED, UNDETERMINED
 from hybridsim.project.report.result_text import result_text
 from hybridsim.project.run_folder.export_fit import without_additions
 from hybridsim.project.run_folder.folder import RunFolder
 from hybridsim.project.run_folder.history import History, Step
+from hybridsim.project.run_folder.lock import folder_lock
 from hybridsim.project.run_folder.manifest import manifest
-from hybridsim.project.write_project import recorded_task
+from hybridsim.project.write_project import recorded_task, warn_if_unrecorded
 from hybridsim.sim.simulator import Simulator
 
 if TYPE_CHECKING:
@@ -78,9 +79,19 @@ class FitResult:
         return {row["name"]: row["after"] for row in self.record["parameters"]}
 
     @property
+    def run_parameters(self) -> dict[str, dict[str, float]]:
+        """Estimated values of the parameters that are estimated separately for each run, by run and name."""
+        return self.record["run_values"]
+
+    @property
     def standard_errors(self) -> dict[str, float]:
-        """Standard errors of the estimated values by name; infinite where the data do not determine them."""
-        return {row["name"]: np.inf if row["std"] is None else row["std"] for row in self.record["parameters"]}
+        """Standard errors of the estimated values by name; infinite where the recordings do not determine them.
+
+        Values at a bound have none. None are computed with continuity between windows, overlapping windows or measured
+        initial states, and with more than 500 free parameters and weights.
+        """
+        rows = [row for row in self.record["parameters"] if row["std_kind"] != NOT_COMPUTED]
+        return {row["name"]: np.inf if row["std_kind"] == UNDETERMINED else row["std"] for row in rows}
 
     @cached_property
     def simulator(self) -> Simulator:
@@ -103,7 +114,7 @@ class FitResult:
             DataError: the recordings cannot be used; carries every error.
         """
         problems: list[Problem] = []
-        runs = self.experiment.runs([recordings] if isinstance(recordings, Recording) else recordings, problems)
+        runs = self.experiment.runs(as_recordings("predict", recordings), problems)
         if problems:
             raise DataError(dict.fromkeys(problems))
         return predict(self.task, self.theta, runs, horizon)
@@ -118,9 +129,10 @@ class FitResult:
         """
         held_out = self.task.problem.held_out
         runs, label = (held_out, HELD_OUT) if held_out else (self.task.problem.train, TRAINING)
-        if self._windows is None:
-            self._windows = windows_to_plot(scored_windows(self.task, self.theta))
-        makers = figure_makers(self._windows, runs, label, self.history, self.task.units)
+        windows = self._scored_windows()
+        if windows is None:
+            raise HybridsimError("the windows of this fit could not be scored, so that there is nothing to plot")
+        makers = figure_makers(windows, runs, label, self.history, self.task.units)
         names = {name.removesuffix(".png").removeprefix("window_"): make for name, make in makers.items()}
         if kind == "worst" and kind not in names:
             kind = "typical"  # there is only one window
@@ -148,10 +160,17 @@ class FitResult:
             FileError: the file cannot be written.
         """
         source = self.experiment.model.source
+        if source is not None and Path(file).absolute() == Path(source.file):
+            raise HybridsimError(f"{file} is the file that the model was loaded from; choose another name")
         if source is None:
             raise HybridsimError(
                 f"the model {self.experiment.model.name!r} was not loaded from a file; hybridsim.convert(result.model, "
                 f"{str(file)!r}) writes a new one"
+            )
+        if Path(file).suffix.lower() != Path(source.file).suffix.lower():
+            raise HybridsimError(
+                f"{file} does not have the format of {source.file}; hybridsim.convert(result.model, {str(file)!r}) "
+                "converts the model"
             )
         return export(source.file, self.model, file, **source.options)
 
@@ -168,12 +187,20 @@ class FitResult:
         """
         run_folder = RunFolder(folder)
         run_folder.make_folder()
-        run_folder.check_mode("new")
-        task = recorded_task(self.task, run_folder.path)
-        run_folder.begin(manifest(task, ()), task.project_text)
-        history = History(run_folder.history_file)
-        for step in self.history:
-            history.append(step)
-        windows = self._windows or windows_to_plot(scored_windows(self.task, self.theta))
-        self._windows = windows
-        write_report(task, run_folder, self.theta, self.record, windows, self.history)
+        with folder_lock(run_folder.path):
+            if run_folder.exists:
+                message = f"{run_folder.path} already contains a fit"
+                raise FolderError(message, python="choose another folder", command="choose another folder")
+            task, files = recorded_task(self.task)
+            warn_if_unrecorded(task)
+            run_folder.begin(manifest(task, ()), task.project_text, files)
+            history = History(run_folder.history_file)
+            for step in self.history:
+                history.append(step)
+            write_report(task, run_folder, self.theta, self.record, self._scored_windows(), self.history)
+
+    def _scored_windows(self) -> WindowScores | None:
+        """Windows to be plotted; None if they cannot be scored."""
+        if self._windows is None and self.record["scores"]:
+            self._windows = windows_to_plot(scored_windows(self.task, self.theta))
+        return self._windows

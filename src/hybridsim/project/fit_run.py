@@ -1,12 +1,13 @@
 """A fit with a run folder: start or resume, checkpoints and history during the fit, result and report at the end."""
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
-from hybridsim.core.errors import FolderError
+from hybridsim.core.errors import FolderError, HybridsimError
 from hybridsim.identify.score import WindowScores
 from hybridsim.identify.solve import Progress, Solution, solve
 from hybridsim.identify.task import Task
@@ -42,12 +43,12 @@ class Outcome(NamedTuple):
 
 
 class FitEvaluation(NamedTuple):
-    """FitEvaluation of a fit."""
+    """Evaluation of a fit."""
 
     record: dict[str, Any]
     """Result as data; content of `result.json` without the exported model."""
-    windows: WindowScores
-    """Windows to be plotted."""
+    windows: WindowScores | None
+    """Windows to be plotted; None if they could not be scored."""
 
 
 def run_fit(
@@ -55,6 +56,7 @@ def run_fit(
     run_folder: RunFolder,
     *,
     mode: Mode = "new",
+    files: Mapping[str, bytes] = MappingProxyType({}),
     command: Sequence[str] = (),
     callback: Callable[[Progress, float | None], None] = lambda progress, held_out_rms: None,
     stop: Callable[[], bool] = lambda: False,
@@ -67,6 +69,7 @@ def run_fit(
         run_folder: run folder.
         mode: `new` requires a run folder without a fit, `resume` continues the fit in it or starts one, and `fresh`
             deletes a fit in it first. A complete fit is not resumed and its files stay unchanged.
+        files: files to which the specification refers, written into the folder of a new fit.
         command: command line, for the manifest.
         callback: called after every step with the progress and, where it was evaluated, the RMS residual of the
             held-out runs in standard deviations of the noise.
@@ -86,7 +89,7 @@ def run_fit(
         if mode == "resume" and run_folder.exists:
             _check_unchanged(run_folder, now, log)
         else:
-            run_folder.begin(now, task.project_text)
+            run_folder.begin(now, task.project_text, files)
         history, store = History(run_folder.history_file), FolderCheckpointStore(run_folder.path, log=log)
         last_step = _rewind(history, store, log if mode == "resume" else lambda text: None)
         monitor = HeldOutMonitor(task.problem, task.stages)
@@ -147,9 +150,14 @@ def _rewind(history: History, store: FolderCheckpointStore, log: Callable[[str],
 
 def evaluate(task: Task, solution: Solution, stage_results: Mapping[int, StageResult]) -> FitEvaluation:
     """Result of a fit as data, and the windows to be plotted."""
-    windows = scored_windows(task, solution.theta)
-    errors = standard_errors(solution.objective, solution.point, solution.normalized_cost)
-    scores = comparisons(task, solution.theta, windows)
+    errors = standard_errors(solution.objective, solution.point)
+    try:
+        windows = scored_windows(task, solution.theta)
+        scores = comparisons(task, solution.theta, windows)
+    except HybridsimError as error:
+        # a solution is worth more than its scores
+        record = result_json(task, solution, stage_results, [], errors, [f"The fit could not be scored: {error}."])
+        return FitEvaluation(record, None)
     return FitEvaluation(result_json(task, solution, stage_results, scores, errors), windows_to_plot(windows))
 
 
@@ -158,7 +166,7 @@ def write_report(
     run_folder: RunFolder,
     theta: Float[np.ndarray, " n"],
     record: Mapping[str, Any],
-    windows: WindowScores,
+    windows: WindowScores | None,
     history: Sequence[Step],
 ) -> dict[str, Any]:
     """Write model, weights, plots, summary page and, last, the result, which marks completeness.
@@ -171,7 +179,7 @@ def write_report(
     result = with_model(record, model)
     held_out = task.problem.held_out
     runs, label = (held_out, HELD_OUT) if held_out else (task.problem.train, TRAINING)
-    makers = figure_makers(windows, runs, label, history, task.units)
+    makers = {} if windows is None else figure_makers(windows, runs, label, history, task.units)
     figures = {name: as_png(make()) for name, make in makers.items()}
     run_folder.plots.mkdir(exist_ok=True)
     for name, content in figures.items():

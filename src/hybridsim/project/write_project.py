@@ -1,5 +1,6 @@
 """Write the specification of a fit as a project file, with the networks and arrays that it needs beside it."""
 
+import hashlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
@@ -11,7 +12,7 @@ import numpy as np
 
 from hybridsim.core.errors import HybridsimError
 from hybridsim.core.specification import Choice, setting_fields
-from hybridsim.data.read import file_sha256
+from hybridsim.core.warnings import warn_user
 from hybridsim.data.recording import Recording
 from hybridsim.data.run import Run
 from hybridsim.identify.task import Task
@@ -19,8 +20,8 @@ from hybridsim.io.load import inspect_model
 from hybridsim.io.load_options import LoadOptions
 from hybridsim.model.model import Model
 from hybridsim.params.free import Free
-from hybridsim.project.build.blueprint_file import save_blueprint
-from hybridsim.project.run_folder.write import write_npz
+from hybridsim.project.build.blueprint_file import blueprint_content
+from hybridsim.project.run_folder.write import npz_content
 from hybridsim.project.schema.toml_text import toml_value
 from hybridsim.robots.built_in import BUILT_IN
 from hybridsim.sim.simulation_settings import SimulationSettings
@@ -29,58 +30,68 @@ RECORDINGS, BLUEPRINT = "recordings", "networks.toml"
 """Folder of recordings from memory and file of networks, in a run folder."""
 
 
-class _CodeError(Exception):
-    """A part of a specification that is code, or has no file."""
+class _UnrecordedError(Exception):
+    """A part of a specification that a project file cannot contain."""
 
 
-def recorded_task(task: Task, folder: Path) -> Task:
-    """Task with its specification as a project file; unchanged if it contains code, such as a network of the user's.
+def recorded_task(task: Task) -> tuple[Task, dict[str, bytes]]:
+    """Task with its specification as a project file, and the files of a run folder that the project needs beside it.
 
-    Args:
-        task: the task.
-        folder: run folder, into which networks and recordings from memory are written.
+    If the specification contains code or another part that a project file cannot contain, `unrecorded` of the task
+    names it.
     """
     if task.project_text:
-        return task
+        return task, {}
+    files: dict[str, bytes] = {}
     try:
-        recordings = [_recorded(recording, folder) for recording in task.recordings]
-        text = "\n".join(_sections(task, recordings, folder)) + "\n"
-    except _CodeError:
-        return task
-    sources = {new.name: [(file, file_sha256(Path(file))) for file in new.files] for new in recordings}
-    train, held_out = (
-        [_with_sources(run, sources) for run in runs] for runs in (task.problem.train, task.problem.held_out)
-    )
-    problem = task.problem.with_runs(train, held_out)
-    return replace(task, problem=problem, project_text=text, project_file=folder.absolute() / "project.toml")
+        paths = {recording.name: _paths(recording, files) for recording in task.recordings}
+        text = "\n".join(_sections(task, paths, files)) + "\n"
+    except _UnrecordedError as error:
+        return replace(task, unrecorded=str(error)), {}
+    hashes = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+    parts = (task.problem.train, task.problem.held_out)
+    problem = task.problem.with_runs(*([_with_source(run, paths, hashes) for run in runs] for runs in parts))
+    return replace(task, problem=problem, project_text=text, project_file=Path("project.toml")), files
 
 
-def _with_sources(run: Run, sources: Mapping[str, list[tuple[str, str]]]) -> Run:
-    name = next((name for name in sources if run.run_name == name or run.run_name.startswith(f"{name} (")), "")
-    return replace(run, sources=tuple(sources[name])) if name and not run.sources else run
+def warn_if_unrecorded(task: Task) -> None:
+    """Warn if the result of a task can be loaded only by its own program."""
+    if task.unrecorded:
+        warn_user(
+            f"the specification of the fit is not saved: {task.unrecorded}. load_result cannot load it; "
+            "fit(..., folder=..., resume=True) with the same experiment can"
+        )
 
 
-def _recorded(recording: Recording, folder: Path) -> Recording:
-    """A recording in files."""
+def _with_source(run: Run, paths: Mapping[str, Sequence[str]], hashes: Mapping[str, str]) -> Run:
+    """Run with the file to which its recording is written, if it is from memory."""
+    name = next((name for name in paths if run.run_name == name or run.run_name.startswith(f"{name} (")), "")
+    if run.sources or not name:
+        return run
+    return replace(run, sources=tuple((path, hashes[path]) for path in paths[name]))
+
+
+def _paths(recording: Recording, files: dict[str, bytes]) -> list[str]:
+    """Files of a recording; one from memory is added to `files`."""
     if recording.interval is not None:
-        raise _CodeError
+        raise _UnrecordedError(f"the recording {recording.name!r} is a slice of another one")
+    if recording.options.several_runs:
+        raise _UnrecordedError(f"the recording {recording.name!r} is one of several in its file")
     if recording.files:
-        return replace(recording, files=tuple(str(recording.path_of(file)) for file in recording.files))
-    path = folder.absolute() / RECORDINGS / f"{recording.name}.npz"
-    if path.parent != folder.absolute() / RECORDINGS:
-        raise _CodeError  # a name with slashes
+        return [str(recording.path_of(file)) for file in recording.files]
+    if not recording.name or Path(recording.name).name != recording.name:
+        raise _UnrecordedError(f"the name of the recording {recording.name!r} is no file name")
     (table,) = recording.tables.values()
-    if table.unreadable:
-        raise _CodeError
-    write_npz(path, table.columns)
-    return replace(recording, files=(str(path),))
+    path = f"{RECORDINGS}/{recording.name}.npz"
+    files[path] = npz_content(table.columns)
+    return [path]
 
 
-def _sections(task: Task, recordings: Sequence[Recording], folder: Path) -> Iterator[str]:
+def _sections(task: Task, paths: Mapping[str, Sequence[str]], files: dict[str, bytes]) -> Iterator[str]:
     experiment = task.experiment
     yield f"# Specification of the fit {task.name!r}, written by hybridsim"
     yield from _table("model", _model_settings(experiment.model) | _specified_settings(experiment, SimulationSettings))
-    yield from _table("data", _data_settings(task, recordings))
+    yield from _table("data", _data_settings(task, paths))
     for section, entries in (
         ("channel", experiment.channels),
         ("command", experiment.command_list),
@@ -91,9 +102,9 @@ def _sections(task: Task, recordings: Sequence[Recording], folder: Path) -> Iter
     setup = task.problem.setup
     if setup.sim.blueprint.grafts:
         try:
-            save_blueprint(setup.sim.blueprint, folder / BLUEPRINT, setup.sim)
-        except HybridsimError:
-            raise _CodeError from None  # a network of the user's
+            files |= blueprint_content(setup.sim.blueprint, BLUEPRINT, setup.sim)
+        except HybridsimError as error:
+            raise _UnrecordedError(str(error)) from None
         yield from _table("blueprint", {"file": BLUEPRINT})
     for stage in task.stages:
         yield from _table("stage", _specified_settings(stage), is_entry=True)
@@ -112,11 +123,11 @@ def _model_settings(model: Model) -> dict[str, Any]:
         options = LoadOptions(**model.source.options)
         again, _ = inspect_model(model.source.file, **model.source.options)
         if again is None or not _are_equal(again, model):
-            raise _CodeError  # changed in Python after it was loaded
+            raise _UnrecordedError(f"the model {model.name!r} differs from its file, {model.source.file}")
         return {"file": model.source.file} | _specified_settings(options)
     if model.name in BUILT_IN and _are_equal(BUILT_IN[model.name](), model):
         return {"built_in": model.name}
-    raise _CodeError
+    raise _UnrecordedError(f"the model {model.name!r} was built in Python")
 
 
 def _are_equal(one: Model, other: Model) -> bool:
@@ -126,12 +137,12 @@ def _are_equal(one: Model, other: Model) -> bool:
     return structure == other_structure and all(np.array_equal(a, b, equal_nan=True) for a, b in pairs)
 
 
-def _data_settings(task: Task, recordings: Sequence[Recording]) -> dict[str, Any]:
-    options = {recording.options for recording in recordings}
-    files = [recording.files[0] if len(recording.files) == 1 else recording.files for recording in recordings]
-    if len(options) > 1:
-        raise _CodeError
-    settings = {"files": list(dict.fromkeys(files))} | _specified_settings(options.pop())
+def _data_settings(task: Task, paths: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    options = [recording.options for recording in task.recordings]
+    if any(other != options[0] for other in options):
+        raise _UnrecordedError("the recordings were read with different options")
+    files = [entries[0] if len(entries) == 1 else list(entries) for entries in paths.values()]
+    settings = {"files": files} | _specified_settings(options[0])
     return settings | {"held_out": task.held_out if isinstance(task.held_out, float | int) else list(task.held_out)}
 
 
@@ -184,13 +195,13 @@ def _as_data(value: Any, choice: Choice | None = None) -> Any:
         return kind | _specified_settings(value)
     if choice is not None:
         return kind | _component_settings(value)
-    raise _CodeError  # a function
+    raise _UnrecordedError(f"{value!r} is code")
 
 
 def _kind_name(value: Any, choice: Choice) -> str:
     name = choice.name_of(type(value))
     if name is None:
-        raise _CodeError  # a class of the user's
+        raise _UnrecordedError(f"{type(value).__name__} is a class of your own")
     return name
 
 

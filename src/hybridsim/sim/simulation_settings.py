@@ -1,18 +1,20 @@
 """Settings of a simulation, apart from its model and networks."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from pydantic import BeforeValidator, model_validator
 
 from hybridsim.contact.choices import CONTACTS
+from hybridsim.core.advice import Advice, Setting
 from hybridsim.core.specification import Choice, OneOf, Positive, setting_error, specification
 from hybridsim.dynamics.choices import ACTUATION_STAGES
 from hybridsim.sim.choices import BACKENDS, INTEGRATORS
 
 if TYPE_CHECKING:
     from hybridsim.contact.contact import AbstractContact
-    from hybridsim.dynamics.actuation import AbstractStage
+    from hybridsim.dynamics.actuation import AbstractStage, Actuation
 
 
 def _contact_base() -> "type[AbstractContact]":
@@ -32,6 +34,18 @@ def _stages_of(value: Any) -> Any:
     return getattr(value, "stages", value)
 
 
+if TYPE_CHECKING:
+    # what users may write; instances are stored
+    ContactChoice = AbstractContact | str | Mapping[str, Any] | None
+    ActuationChoice = Actuation | Sequence[AbstractStage | str | Mapping[str, Any]]
+else:
+    ContactChoice = Annotated[Any, Choice("kind", lambda: CONTACTS, base=_contact_base)] | None
+    ActuationChoice = Annotated[
+        tuple[Annotated[Any, Choice("kind", lambda: ACTUATION_STAGES, base=_stage_base)], ...],
+        BeforeValidator(_stages_of),
+    ]
+
+
 @specification
 class SimulationSettings:
     """Time step, integrator, contact and actuation of a simulation."""
@@ -45,19 +59,16 @@ class SimulationSettings:
     """Backend of the simulation: native code with XLA as fallback (`auto`), or one of them."""
     floor: float | None = None
     """Height of a floor to add [m]."""
-    contact: Annotated[Any, Choice("kind", lambda: CONTACTS, base=_contact_base)] | None = None
+    contact: ContactChoice = None
     """Contact model: none (the default), impulse, compliant, or a table with settings."""
-    actuation: Annotated[
-        tuple[Annotated[Any, Choice("kind", lambda: ACTUATION_STAGES, base=_stage_base)], ...],
-        BeforeValidator(_stages_of),
-    ] = ()
+    actuation: ActuationChoice = ()
     """Stages from commands to actuator forces, in order; by default those of the model's actuators."""
 
     @model_validator(mode="after")
     def _check_integrator(self):
         supported = getattr(self.contact, "integrators", None)
         if supported is not None and self.integrator not in supported:
-            fix = f'write integrator = "{supported[0]}", or contact = "compliant"'
+            fix = Advice("write {}, or {}", Setting("integrator", supported[0]), Setting("contact", "compliant"))
             raise setting_error("integrator", f"must be {' or '.join(supported)} with this contact model", fix)
         return self
 
@@ -71,5 +82,5 @@ class SimulationSettings:
             "integrator": self.integrator,
             "backend": self.backend,
             "contact": self.contact,
-            "actuation": Actuation(*self.actuation) if self.actuation else None,
+            "actuation": Actuation(*cast("Sequence[AbstractStage]", self.actuation)) if self.actuation else None,
         }

@@ -60,7 +60,9 @@ def test_an_increased_residual_is_reported_if_it_is_visible_in_the_digits_shown(
         "windows": 3,
         "normalized": residuals,
     }
-    remarks = remarks_on({"status": CONVERGED, "parameters": [], "scores": [score], "model": None, "labels": []})
+    remarks = remarks_on(
+        {"status": CONVERGED, "parameters": [], "scores": [score], "model": None, "labels": [], "further_remarks": []}
+    )
     assert any("increased the RMS residual" in remark for remark in remarks) == is_reported
 
 

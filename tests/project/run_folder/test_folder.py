@@ -117,9 +117,11 @@ def test_invalid_run_folders_are_refused(tmp_path):
     run_folder = RunFolder(tmp_path)
     with pytest.raises(HybridsimError, match=r"is not a run folder: it has no manifest\.json"):
         run_folder.manifest()
-    with folder_error("has no result: complete the fit"):
+    with pytest.raises(HybridsimError, match=r"is not a run folder: it has no manifest\.json"):
         run_folder.result()
     run_folder.manifest_file.write_text("{ torn")
+    with folder_error("has no result: complete the fit"):
+        run_folder.result()
     with folder_error("cannot read"):
         run_folder.manifest()
     for version in (1, 2, 99):

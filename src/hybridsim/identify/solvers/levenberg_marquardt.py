@@ -70,9 +70,9 @@ class LevenbergMarquardt(Solver):
     """Largest cosine between the residuals and a column of the Jacobian at which it terminates."""
     initial_damping: Positive = 1e-3
     """Damping of the first step."""
-    fix_common: bool = False
-    """Fix the common parameters, and fit initial states and per-run parameters only."""
     name = "lm"
+    fixes_common = False
+    """Whether the common parameters are fixed, so that only initial states and per-run parameters are estimated."""
 
     def init(self, objective: Objective, point: Point) -> SolverState:
         point = self._clip(objective, point)
@@ -176,7 +176,7 @@ class LevenbergMarquardt(Solver):
         return point._replace(theta=np.where(self._is_fixed(objective), point.theta, clipped))
 
     def _is_fixed(self, objective: Objective) -> Bool[Array, " N"]:
-        return objective.layout.is_common & self.fix_common
+        return objective.layout.is_common & self.fixes_common
 
     def _step_bounds(self, objective: Objective, point: Point) -> tuple[Float[Array, "P N"], Float[Array, "P N"]]:
         """Lower and upper bounds of the step of θ."""
@@ -234,3 +234,9 @@ def _with_rows(old: Array, index: Array, new: Array) -> Array:
 
 def _replace(point: Point, trial: Point, mask: Array) -> Point:
     return Point(*(np.where(mask.reshape(-1, *(1,) * (x.ndim - 1)), y, x) for x, y in zip(point, trial, strict=True)))
+
+
+class CalibrationSolver(LevenbergMarquardt):
+    """Levenberg–Marquardt for initial states and per-run parameters, with the common parameters fixed; for scores."""
+
+    fixes_common = True

@@ -103,9 +103,24 @@ def save_blueprint(blueprint: Blueprint, path: str | Path, model: Simulator | Mo
     Raises:
         HybridsimError: a network is user-defined and cannot be saved without code.
     """
+    for name, content in blueprint_content(blueprint, Path(path).name, model).items():
+        write_file(Path(path).with_name(name), content)
+
+
+def blueprint_content(blueprint: Blueprint, name: str, model: Simulator | Model) -> dict[str, bytes]:
+    """Contents of the files of a blueprint by name: the weights, then the TOML file, which refers to them.
+
+    Args:
+        blueprint: blueprint with network kinds of hybridsim only.
+        name: name of the TOML file.
+        model: model or simulator that it is for.
+
+    Raises:
+        HybridsimError: a network is user-defined and cannot be saved without code.
+    """
     sim = model if isinstance(model, Simulator) else Simulator(model)
-    weights = Path(path).with_suffix(".safetensors")
-    lines = [f"format = {FORMAT}", f"weights = {quote(weights.name)}", f"# made for the model {sim.model.name!r}"]
+    weights = Path(name).with_suffix(".safetensors").name
+    lines = [f"format = {FORMAT}", f"weights = {quote(weights)}", f"# made for the model {sim.model.name!r}"]
     if blueprint.inputs:
         lines += ["", "[inputs]", *(f"{quote(name)} = {size}" for name, size in blueprint.inputs)]
     for graft in blueprint.grafts:
@@ -113,8 +128,8 @@ def save_blueprint(blueprint: Blueprint, path: str | Path, model: Simulator | Mo
     bound = blueprint.bind(dict(sim.axis_names)).grafts
     inputs = json.dumps([input_addresses(graft) for graft in bound])
     metadata = {"format": str(FORMAT), "model": sim.model.name, "inputs": inputs}
-    write_file(weights, safetensors.numpy.save(arrays_of(blueprint.grafts), metadata))
-    write_file(Path(path), "\n".join(lines) + "\n")
+    arrays = safetensors.numpy.save(arrays_of(blueprint.grafts), metadata)
+    return {weights: arrays, name: ("\n".join(lines) + "\n").encode()}
 
 
 def graft_lines(graft: Graft) -> list[str]:

@@ -53,11 +53,14 @@ def theta_before_fit(problem: FitProblem) -> Float[Array, " n"]:
 
 
 def scoring_window(stage: Stage) -> float | None:
-    """Window length for scoring a fit with a given last stage [s]; None for whole runs.
+    """Window length for scoring a fit with a given last stage, without burn-in [s]; None for whole runs.
 
     With initial states fitted to them, very short windows are reproduced by any model.
     """
-    return stage.window if stage.window is None or stage.window >= MIN_WINDOW else REPLACEMENT_WINDOW
+    if stage.window is None:
+        return None
+    window = stage.window - stage.burn_in
+    return window if window >= MIN_WINDOW else REPLACEMENT_WINDOW
 
 
 def comparison(scores: WindowScores, run_kind: str, score_kind: str, duration: float | None = None) -> Comparison:
@@ -68,17 +71,19 @@ def comparison(scores: WindowScores, run_kind: str, score_kind: str, duration: f
 
 
 def prediction_comparisons(
-    problem: FitProblem, thetas: Float[Array, "2 n"], runs: Sequence[Run], run_kind: str
+    problem: FitProblem, thetas: Float[Array, "2 n"], runs: Sequence[Run], run_kind: str, burn_in: float
 ) -> list[Comparison]:
     """Scores of predictions of runs, for all horizons for which the runs are long enough."""
     time_before = initialization_time(problem, runs)
     longest = max(end - begin for begin, end in (time_span(run, problem.channel_roles) for run in runs))
     comparisons = []
     for horizon in HORIZONS:
-        if time_before + horizon > longest:
+        if burn_in + time_before + horizon > longest:
             continue
         try:
-            scores = score_predictions(problem, thetas, runs, initialization_time=time_before, horizon=horizon)
+            scores = score_predictions(
+                problem, thetas, runs, initialization_time=time_before, horizon=horizon, burn_in=burn_in
+            )
         except HybridsimError:
             continue  # sensor delays may leave such a window without samples, which must not discard a finished fit
         comparisons.append(comparison(scores, run_kind, PREDICTED, horizon))

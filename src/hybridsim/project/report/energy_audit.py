@@ -30,7 +30,7 @@ def energy_audit(task: Task, theta: Float[np.ndarray, " n"]) -> dict[str, Any]:
     runs = (*problem.train, *problem.held_out)
     if not problem.setup.sim.blueprint.grafts:
         raise HybridsimError("the project has no networks to audit")
-    scores = score_windows(problem, theta, runs, scoring_window(task.stages[-1]))
+    scores = score_windows(problem, theta, runs, scoring_window(task.stages[-1]), burn_in=task.stages[-1].burn_in)
     w, ok = scores.objective.windows, np.flatnonzero(scores.ok[0])
     if not len(ok):
         raise HybridsimError("every window diverges; there is no motion to audit")

@@ -28,11 +28,12 @@ class ScoredWindows(NamedTuple):
 
 def scored_windows(task: Task, theta: Float[np.ndarray, " n"]) -> ScoredWindows:
     """Windows of the training and held-out runs, simulated before and after a fit."""
-    problem, window = task.problem, scoring_window(task.stages[-1])
+    problem, window, burn_in = task.problem, scoring_window(task.stages[-1]), task.stages[-1].burn_in
     thetas = np.stack([theta_before_fit(problem), theta])
-    training = score_windows(problem, thetas, problem.train, window)
-    held_out = score_windows(problem, thetas, problem.held_out, window) if problem.held_out else None
-    return ScoredWindows(training, held_out)
+    training = score_windows(problem, thetas, problem.train, window, burn_in=burn_in)
+    if not problem.held_out:
+        return ScoredWindows(training, None)
+    return ScoredWindows(training, score_windows(problem, thetas, problem.held_out, window, burn_in=burn_in))
 
 
 def windows_to_plot(windows: ScoredWindows) -> WindowScores:
@@ -42,11 +43,11 @@ def windows_to_plot(windows: ScoredWindows) -> WindowScores:
 
 def comparisons(task: Task, theta: Float[np.ndarray, " n"], windows: ScoredWindows) -> list[Comparison]:
     """All scores before and after a fit, those of held-out runs first."""
-    problem = task.problem
+    problem, burn_in = task.problem, task.stages[-1].burn_in
     thetas = np.stack([theta_before_fit(problem), theta])
     found: list[Comparison] = []
     if windows.held_out is not None:
         found.append(comparison(windows.held_out, HELD_OUT, RECONSTRUCTED))
-        found += prediction_comparisons(problem, thetas, problem.held_out, HELD_OUT)
+        found += prediction_comparisons(problem, thetas, problem.held_out, HELD_OUT, burn_in)
     found.append(comparison(windows.training, TRAINING, RECONSTRUCTED))
-    return found + prediction_comparisons(problem, thetas, problem.train, TRAINING)
+    return found + prediction_comparisons(problem, thetas, problem.train, TRAINING, burn_in)

@@ -94,14 +94,18 @@ def predict(task: Task, theta: np.ndarray, runs: Sequence[Run], horizon: float) 
         runs: recordings.
         horizon: prediction horizon [s].
     """
-    problem = task.problem
+    if not (np.isfinite(horizon) and horizon > 0.0):
+        raise HybridsimError(f"the prediction horizon must be positive and finite, not {horizon:g} s")
+    if not runs:
+        raise HybridsimError("there is no recording to predict")
+    problem, burn_in = task.problem, task.stages[-1].burn_in
     thetas = np.stack([theta_before_fit(problem), theta])
     time_before = initialization_time(problem, runs)
-    windows = score_predictions(problem, thetas, runs, initialization_time=time_before, horizon=horizon)
-    comparisons = (
-        comparison(windows, NEW, PREDICTED, horizon),
-        comparison(score_windows(problem, thetas, runs, scoring_window(task.stages[-1])), NEW, RECONSTRUCTED),
+    windows = score_predictions(
+        problem, thetas, runs, initialization_time=time_before, horizon=horizon, burn_in=burn_in
     )
+    reconstructed = score_windows(problem, thetas, runs, scoring_window(task.stages[-1]), burn_in=burn_in)
+    comparisons = (comparison(windows, NEW, PREDICTED, horizon), comparison(reconstructed, NEW, RECONSTRUCTED))
     return Prediction(tuple(runs), windows, comparisons, time_before, task.units, problem.channel_roles.noise)
 
 

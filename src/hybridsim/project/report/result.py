@@ -8,9 +8,11 @@ from jaxtyping import Float
 
 from hybridsim.identify.score import Score
 from hybridsim.identify.solve import Solution
+from hybridsim.identify.solvers.registry import as_solver
 from hybridsim.identify.stage import Stage
 from hybridsim.identify.task import Task
 from hybridsim.networks.weight_name import is_graft_parameter, parse_weight_name
+from hybridsim.params.space import ParameterChange
 from hybridsim.project.report.comparison import (
     HELD_OUT,
     RECONSTRUCTED,
@@ -29,6 +31,8 @@ LARGE_RESIDUAL = 20.0
 WORSENING_RATIO = 1.01
 """Ratio of the residuals after and before a fit above which an increase is reported; smaller increases are negligible.
 """
+ESTIMATED, UNDETERMINED, NOT_COMPUTED = "estimated", "undetermined", "not computed"
+"""Kinds of standard errors: finite, infinite because the data do not determine the value, or not computed."""
 CONVERGED, NOT_CONVERGED = "converged", "not converged"
 
 
@@ -38,6 +42,7 @@ def result_json(
     stage_results: Mapping[int, StageResult],
     comparisons: Sequence[Comparison],
     standard_errors: Mapping[str, float],
+    remarks: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Result of a fit as JSON data, without the exported model.
 
@@ -46,7 +51,9 @@ def result_json(
         fitted: result of the solver.
         stage_results: results of the stages by index.
         comparisons: scores before and after the fit.
-        standard_errors: standard errors of parameters by name, where they were computed.
+        standard_errors: standard errors of parameters by name: infinite where the data do not determine them, absent
+            where they were not computed.
+        remarks: further remarks.
     """
     space, theta = task.problem.space, fitted.theta
     converged = stage_results[len(task.stages) - 1].termination.has_converged
@@ -61,7 +68,7 @@ def result_json(
         "labels": list(space.names),
         "theta": np.asarray(theta).tolist(),
         "parameters": [
-            vars(change) | {"std": _finite(standard_errors.get(change.name))}
+            vars(change) | _std_fields(change, standard_errors)
             for change in space.table(theta)
             if change.name not in per_run and not is_graft_parameter(change.name)
         ],
@@ -69,6 +76,7 @@ def result_json(
         "networks": _networks(task, theta),
         "channels": _channels(task),
         "scores": [score_row(comparison, task.problem.channel_roles.noise) for comparison in comparisons],
+        "further_remarks": list(remarks),
     }
     return with_model(result, None)
 
@@ -79,9 +87,12 @@ def with_model(result: Mapping[str, Any], model: dict[str, Any] | None) -> dict[
     return replace_nonfinite(completed | {"remarks": remarks_on(completed)})
 
 
-def _finite(std: float | None) -> float | None:
-    """Standard error; None if it is unknown or infinite."""
-    return std if std is not None and np.isfinite(std) else None
+def _std_fields(change: ParameterChange, standard_errors: Mapping[str, float]) -> dict[str, Any]:
+    """Standard error of a parameter, if it is finite, and what it means."""
+    std = standard_errors.get(change.name)
+    if std is None or change.at_bound:
+        return {"std": None, "std_kind": NOT_COMPUTED}
+    return {"std": std, "std_kind": ESTIMATED} if np.isfinite(std) else {"std": None, "std_kind": UNDETERMINED}
 
 
 def score_row(comparison: Comparison, noise: Mapping[str, float]) -> dict[str, Any]:
@@ -126,7 +137,7 @@ def _stage(index: int, stage: Stage, stage_result: StageResult) -> dict[str, Any
         "window": stage.window,
         "initial_states": stage.initial_states,
         "loss": stage.loss,
-        "solver": stage.solver.name,
+        "solver": as_solver(stage.solver).name,
         "steps": stage_result.steps,
         "termination": stage_result.termination.name.lower(),
         "message": stage_result.termination.message,
@@ -193,7 +204,7 @@ def remarks_on(result: dict[str, Any]) -> list[str]:
 
     The unit of residuals is σ, the standard deviation of the noise.
     """
-    remarks = []
+    remarks = list(result["further_remarks"])
     if result["status"] != CONVERGED:
         remarks.append(f"The fit did not converge: {result['message']}. The result is the best iterate.")
     for row in result["parameters"]:
@@ -221,6 +232,6 @@ def remarks_on(result: dict[str, Any]) -> list[str]:
             increase = f"from {before['rms']:.3g} to {after['rms']:.3g} σ"
             remarks.append(f"The fit increased the RMS residual {increase} ({score_label(row)}).")
     remarks += unconverged_windows(result["scores"])
-    if not any(row["run_kind"] == HELD_OUT for row in result["scores"]):
+    if result["scores"] and not any(row["run_kind"] == HELD_OUT for row in result["scores"]):
         remarks.append("No run was held out, so generalization of the model cannot be assessed.")
     return remarks + list((result["model"] or {}).get("remarks", []))

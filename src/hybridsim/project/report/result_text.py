@@ -8,7 +8,7 @@ from rich.text import Text
 
 from hybridsim.core.console import text_table
 from hybridsim.core.messages import SIGMA, pluralize
-from hybridsim.project.report.result import CONVERGED, score_label
+from hybridsim.project.report.result import CONVERGED, ESTIMATED, UNDETERMINED, score_label
 
 MAX_ROWS = 40
 """Maximum number of rows of a table; the record contains all of them."""
@@ -31,7 +31,7 @@ def result_text(result: Mapping[str, Any]) -> Iterator[RenderableType]:
         yield text_table(titles, cells, right=("before", "after", "±"))
     if len(rows) > MAX_ROWS:
         yield Text(f"and {len(rows) - MAX_ROWS} more parameters")
-    if any(row["std"] is None for row in rows):
+    if any(row["std_kind"] == UNDETERMINED for row in rows):
         yield Text("±: standard error; a question mark where the recordings do not determine the value")
     if result["run_values"]:
         names = list(next(iter(result["run_values"].values())))
@@ -39,16 +39,18 @@ def result_text(result: Mapping[str, Any]) -> Iterator[RenderableType]:
         yield text_table(("run", *names), cells[:MAX_ROWS], right=names)
     for network in result["networks"]:
         yield Text(f"network on {', '.join(network['outputs'])}: {pluralize(network['free_weights'], 'weight')} fitted")
-    yield text_table(("RMS residual [σ]", "before", "after"), list(_residuals(result)), right=("before", "after"))
-    yield Text(SIGMA)
+    if result["scores"]:
+        yield text_table(("RMS residual [σ]", "before", "after"), list(_residuals(result)), right=("before", "after"))
+        yield Text(SIGMA)
     for remark in result["remarks"]:
         yield Text(f"remark: {remark}", style="yellow")
 
 
 def _std(row: Mapping[str, Any]) -> str:
-    """Standard error of a parameter; a question mark where the data do not determine it."""
-    std = row["std"]
-    return "?" if std is None else f"{std:.2g}"
+    """Standard error of a parameter; a question mark if the data do not determine it, a dash if it was not computed."""
+    if row["std_kind"] == ESTIMATED:
+        return f"{row['std']:.2g}"
+    return "?" if row["std_kind"] == UNDETERMINED else "–"
 
 
 def _bound(row: Mapping[str, Any]) -> str:

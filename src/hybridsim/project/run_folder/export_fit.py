@@ -1,7 +1,7 @@
 """Export of a fit: the user's model file with the identified parameters, and the weights of the networks."""
 
 import warnings
-from dataclasses import asdict
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 import jax
@@ -19,6 +19,8 @@ from hybridsim.project.run_folder.write import write_file
 
 SIMULATOR_PARAMETERS = ("contact.", "actuation.", "sensor.", "dt")
 """Name prefixes of parameters of the simulator or the sensors, which model files do not contain."""
+SHAPE_PARAMETERS = ("size", "friction", "restitution", "recovery_time", "softness", "stiffness", "damping")
+"""Parameters of shapes, one row each."""
 MAX_NAMES = 6
 """Maximum number of parameters that a remark lists."""
 
@@ -75,11 +77,20 @@ def _short_list(names: list[str]) -> str:
 
 
 def without_additions(task: Task, fitted: Model) -> Model:
-    """Model without the floor and actuators that the experiment adds to it."""
-    old, structure = jax.tree.flatten(task.experiment.model)
-    new = jax.tree.leaves(fitted)
-    if len(old) != len(new):
-        return fitted
-    # added elements follow those of the model
-    rows = [b if np.shape(a) == np.shape(b) else b[: len(a)] for a, b in zip(old, new, strict=True)]
-    return jax.tree.unflatten(structure, rows)
+    """Model without the floor, the hulls of meshes and the actuators that the experiment adds to it."""
+    model = task.experiment.model
+    count, names = len(model.actuator.names), [info.name for info in fitted.geometry.infos]
+    index = [names.index(info.name) for info in model.geometry.infos]
+    shapes = {name: np.asarray(getattr(fitted.geometry, name))[index] for name in SHAPE_PARAMETERS}
+    placement = jax.tree.map(lambda x: np.asarray(x)[index], fitted.geometry.placement)
+    actuators = {
+        field.name: np.asarray(getattr(fitted.actuator, field.name))[:count]
+        for field in fields(model.actuator)
+        if field.name not in ("names", "joints")
+    }
+    return replace(
+        fitted,
+        topology=model.topology,
+        actuator=replace(model.actuator, **actuators),
+        geometry=replace(model.geometry, placement=placement, pair_friction=fitted.geometry.pair_friction, **shapes),
+    )

@@ -14,7 +14,9 @@ lock                      process id of the writer
 """
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -101,11 +103,16 @@ class RunFolder:
             command="--resume continues it, --fresh deletes it and starts over, --out selects another folder",
         )
 
-    def begin(self, manifest: dict[str, Any], project_text: str) -> None:
-        """Start a new fit: remove the files of an earlier one and write project and manifest."""
+    def begin(
+        self, manifest: dict[str, Any], project_text: str, files: Mapping[str, bytes] = MappingProxyType({})
+    ) -> None:
+        """Start a new fit: remove the files of an earlier one and write project, its files, and manifest."""
         for path in self._files():
             # the manifest first: without it the folder contains no fit, even if removal is interrupted
             path.unlink(missing_ok=True)
+        for name, content in files.items():
+            (self.path / name).parent.mkdir(exist_ok=True)
+            write_file(self.path / name, content)
         write_file(self.project_file, project_text)
         write_json(self.manifest_file, manifest)
 
@@ -125,6 +132,10 @@ class RunFolder:
                 f"{self.path} is the folder of a discovery; name its blueprint.toml in a project "
                 "([blueprint] file = ...), fit that project, and specify its run folder"
             )
+        if not self.path.is_dir():
+            raise HybridsimError(f"there is no folder {self.path}")
+        if not self.exists:
+            raise HybridsimError(f"{self.path} is not a run folder: it has no {self.manifest_file.name}")
         if not self.result_file.exists():
             raise FolderError(
                 f"{self.path} has no result",
@@ -139,14 +150,13 @@ class RunFolder:
         Raises:
             HybridsimError: the fit has no project file, because its specification contains code.
         """
-        file = self.manifest()["project"]["file"]
-        if file is None:
+        project = self.manifest()["project"]
+        if project["file"] is None:
             raise HybridsimError(
-                f"{self.path} contains a fit with parts that are not saved: code, such as a network of your own, or a "
-                "model that was changed in Python. Create the experiment again, and call "
-                "fit(..., folder=..., resume=True), which loads the result"
+                f"the specification of the fit in {self.path} is not saved: {project['reason']}. Create the experiment "
+                "again, and call fit(..., folder=..., resume=True), which loads the result"
             )
-        return Path(file)
+        return self.path / project["file"]
 
     def require_unchanged_inputs(self, task: Task) -> None:
         """Raise if the specification, the model or the data of the fit have changed since."""

@@ -1,6 +1,7 @@
 """Manifest of a fit: provenance of its inputs, versions and machine, to detect changes later."""
 
 import hashlib
+import inspect
 import os
 import platform
 import sys
@@ -17,6 +18,7 @@ import numpy as np
 import hybridsim
 from hybridsim.data.run import Run
 from hybridsim.identify.task import Task
+from hybridsim.sim.cache_key import cache_key
 
 FORMAT = 5
 """Version of the format of run folders."""
@@ -37,7 +39,8 @@ def manifest(task: Task, command: Sequence[str]) -> dict[str, Any]:
         "command": list(command),
         "seed": task.seed,
         "project": {
-            "file": None if task.project_file is None else str(task.project_file.absolute()),
+            "file": None if task.project_file is None else str(task.project_file),
+            "reason": task.unrecorded,
             "sha256": _bytes_hash(task.project_text.encode()),
         },
         "model": {
@@ -122,8 +125,37 @@ def _values_hash(task: Task) -> str:
         array = np.array(values, order="C")
         digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
         digest.update(array.tobytes())
-    digest.update("\n".join((*problem.layout().names, *map(repr, task.stages))).encode())
+    runs = [f"{kind} {run.name}" for kind in ("train", "held_out") for run in getattr(problem, kind)]
+    lines = (*problem.layout().names, *map(repr, task.stages), *map(repr, task.free), *runs, *_structure(task))
+    digest.update("\n".join(lines).encode())
     return digest.hexdigest()
+
+
+def _structure(task: Task) -> Iterator[str]:
+    """Everything of the simulator and the sensors that is not an array: names, integrator, networks, functions."""
+    leaves, structure = jax.tree.flatten(task.problem.setup)
+    key = cache_key(structure, [leaf for leaf in leaves if not hasattr(leaf, "dtype")])
+    if key is not None:
+        # without the versions in its first line
+        yield key.partition("\n")[2]
+        return
+    experiment, sim = task.experiment, task.problem.setup.sim
+    yield f"{experiment.integrator} {experiment.floor} {sim.axis_names} {task.problem.setup.sensors.terms}"
+    grafts = ((graft.outputs, graft.inputs, graft.mode, graft.per) for graft in sim.blueprint.grafts)
+    yield from map(repr, grafts)
+    functions = [channel.measures for channel in experiment.channels if callable(channel.measures)]
+    parts = [sim.contact, *sim.actuation.stages, *(graft.net for graft in sim.blueprint.grafts)]
+    yield from (_source(code) for code in (*functions, *map(type, parts)))
+
+
+def _source(code: Any) -> str:
+    """Source text of a function or class of the user's; its name if there is none."""
+    try:
+        return inspect.getsource(code)
+    except (OSError, TypeError):
+        compiled = getattr(code, "__code__", None)
+        instructions = b"" if compiled is None else compiled.co_code + repr(compiled.co_consts).encode()
+        return f"{code.__module__}.{code.__qualname__} {_bytes_hash(instructions)}"
 
 
 def _series(runs: Iterable[Run]) -> Iterator[tuple[str, np.ndarray]]:

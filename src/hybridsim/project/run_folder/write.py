@@ -45,12 +45,11 @@ def write_json(path: Path, value: Any) -> None:
     write_file(path, json.dumps(replace_nonfinite(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def write_npz(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """Write arrays as an NPZ file, into a folder that is created if it does not exist."""
+def npz_content(arrays: Mapping[str, np.ndarray]) -> bytes:
+    """Content of an NPZ file; equal arrays give equal bytes."""
     content = io.BytesIO()
     np.savez(content, **arrays)  # pyright: ignore[reportArgumentType]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_file(path, content.getvalue())
+    return content.getvalue()
 
 
 def replace_nonfinite(value: Any) -> Any:

@@ -226,10 +226,6 @@ def _output_problems(content: Content, folder: Path, locator: SourceLocator) -> 
         message = f"out of [run] is outside of the project's folder: {str(inside)!r}"
         fix = "choose a folder inside; `hybridsim fit --out` accepts any folder"
         yield locator.problem(("run", "out"), message, fix, "project.outside")
-    name = content.run.name
-    if name and (Path(name).name != name or name in (".", "..")):
-        message = f"name of [run] is {name!r}, which is not a valid folder name"
-        yield locator.problem(("run", "name"), message, "remove slashes and dots", "project.outside")
 
 
 def column_entries(content: Content) -> list[tuple[KeyPath, Channel | Command]]:

@@ -4,7 +4,8 @@ from dataclasses import KW_ONLY
 
 from pydantic import model_validator
 
-from hybridsim.core.specification import Seed, setting_error, setting_fields, specification
+from hybridsim.core.specification import setting_error, setting_fields, specification
+from hybridsim.identify.fit_settings import FitSettings
 from hybridsim.io.load_options import LoadOptions
 from hybridsim.sim.simulation_settings import SimulationSettings
 
@@ -34,13 +35,9 @@ class ModelSection(LoadOptions, SimulationSettings):
 
 
 @specification
-class RunSection:
+class RunSection(FitSettings):
     """Output of a fit and its random seed."""
 
     _: KW_ONLY
-    seed: Seed = 0
-    """Random seed of the initial weights of networks and of the order of minibatches."""
     out: str = ""
     """Run folder, inside the project's folder; by default `runs/NAME`."""
-    name: str = ""
-    """Name of the fit; by default that of the project file."""

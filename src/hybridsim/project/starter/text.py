@@ -22,6 +22,7 @@ def starter_text(starter: StarterProject, folder: Path) -> str:
     parts = [_head(starter), _model(starter, folder), _data(starter, folder)]
     parts += [_channel(column) for column in starter.channels]
     parts += [_command(column) for column in starter.commands]
+    parts += [] if starter.commands else [_no_command()]
     parts += [_free(starter), _stages()]
     return "\n".join("\n".join(part) + "\n" for part in parts)
 
@@ -94,6 +95,14 @@ def _command(column: MatchedColumn) -> Iterator[str]:
         yield f"actuator = {quote(match.target)}"
     yield from _column(column)
     yield 'interpolation = "hold"  # zero-order hold, for commands; "linear" for measured quantities'
+
+
+def _no_command() -> Iterator[str]:
+    yield "# No column is recognized as a command or torque; the actuators of the model get zero commands."
+    yield "# [[command]]"
+    yield '# joint = "JOINT"  # or actuator = "ACTUATOR"'
+    yield '# column = "COLUMN"'
+    yield '# unit = "Nm"'
 
 
 def _column(column: MatchedColumn) -> Iterator[str]:
