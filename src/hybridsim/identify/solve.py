@@ -61,6 +61,8 @@ class Progress(NamedTuple):
     """θ with the common parameters."""
     elapsed: float
     """Wall-clock time since the fit was started or resumed [s]."""
+    is_last: bool
+    """Whether this was the last step of the stage."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,6 +197,7 @@ def _progress(
         normalized_cost=float(np.sqrt(2.0 * cost / max(objective.windows.sample_count, 1))),
         theta=objective.layout.common_theta(state.point.theta[best]),
         elapsed=time.monotonic() - start_time,
+        is_last=not np.any(state.termination == Termination.RUNNING),
     )
 
 

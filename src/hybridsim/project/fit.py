@@ -150,7 +150,7 @@ def _fit_in_memory(task: Task, callback: Callback) -> FitResult:
     monitor = HeldOutMonitor(task.problem, task.stages)
 
     def on_step(progress: Progress) -> None:
-        held_out_rms = monitor.evaluate(progress, is_last=False)
+        held_out_rms = monitor.evaluate(progress)
         history.append(history_step(progress, held_out_rms))
         callback(progress, held_out_rms)
 

@@ -97,7 +97,7 @@ def run_fit(
         def on_step(progress: Progress) -> None:
             nonlocal last_step
             last_step = (progress.stage, progress.step)
-            held_out_rms = monitor.evaluate(progress, is_last=progress.stage in store.stage_results)
+            held_out_rms = monitor.evaluate(progress)
             history.append(history_step(progress, held_out_rms))
             callback(progress, held_out_rms)
 

@@ -33,8 +33,8 @@ def evaluations(
         evaluated.append([])
         for step in range(1, steps + 1):
             clock[0] += step_time
-            now = Progress(stage, 2, step, steps, 1.0, 1.0, theta, clock[0])
-            if monitor.evaluate(now, is_last=step == steps) is not None:
+            now = Progress(stage, 2, step, steps, 1.0, 1.0, theta, clock[0], step == steps)
+            if monitor.evaluate(now) is not None:
                 evaluated[stage].append(step)
     return evaluated, sum(map(len, evaluated)) * evaluation_time / clock[0]
 
@@ -83,7 +83,7 @@ def test_evaluation_changes_no_bit_of_a_fit(tmp_path, monkeypatch):
         if always:
             monkeypatch.setattr(HeldOutMonitor, "_is_within_budget", lambda self, progress: True)
         else:
-            monkeypatch.setattr(HeldOutMonitor, "evaluate", lambda self, progress, is_last: None)
+            monkeypatch.setattr(HeldOutMonitor, "evaluate", lambda self, progress: None)
         run_folder = RunFolder(tmp_path / f"run_{always}")
         theta = run_fit(arm_task(tmp_path, stages=stages), run_folder).solution.theta
         steps = History(run_folder.history_file).read()

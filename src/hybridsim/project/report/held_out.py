@@ -30,17 +30,16 @@ class HeldOutMonitor:
         self._point: Point | None = None
         self._total_time = self._expected_time = 0.0
 
-    def evaluate(self, progress: Progress, *, is_last: bool) -> float | None:
+    def evaluate(self, progress: Progress) -> float | None:
         """Root mean square residual of the held-out runs after a step, in standard deviations of the noise.
 
         Args:
-            progress: after the step.
-            is_last: whether it is the last step of its stage, which is always evaluated.
+            progress: after the step. The last step of a stage is always evaluated.
 
         Returns:
             None if there are no held-out runs, if the time budget is exhausted, or if every window diverges.
         """
-        if not self._problem.held_out or not (is_last or self._is_within_budget(progress)):
+        if not self._problem.held_out or not (progress.is_last or self._is_within_budget(progress)):
             return None
         is_first, is_new = self._stage < 0, progress.stage != self._stage
         start = time.monotonic()

@@ -33,6 +33,7 @@ WORSENING_RATIO = 1.01
 """
 ESTIMATED, UNDETERMINED, NOT_COMPUTED = "estimated", "undetermined", "not computed"
 """Kinds of standard errors: finite, infinite because the data do not determine the value, or not computed."""
+STANDARD_ERROR_LEGEND = "±: standard error; a question mark where the recordings do not determine the value"
 CONVERGED, NOT_CONVERGED = "converged", "not converged"
 
 
@@ -93,6 +94,13 @@ def _std_fields(change: ParameterChange, standard_errors: Mapping[str, float]) -
     if std is None or change.at_bound:
         return {"std": None, "std_kind": NOT_COMPUTED}
     return {"std": std, "std_kind": ESTIMATED} if np.isfinite(std) else {"std": None, "std_kind": UNDETERMINED}
+
+
+def standard_error_text(row: Mapping[str, Any]) -> str:
+    """Standard error of a parameter; a question mark if the data do not determine it, a dash if it was not computed."""
+    if row["std_kind"] == ESTIMATED:
+        return f"{row['std']:.2g}"
+    return "?" if row["std_kind"] == UNDETERMINED else "–"
 
 
 def score_row(comparison: Comparison, noise: Mapping[str, float]) -> dict[str, Any]:

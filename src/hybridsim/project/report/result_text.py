@@ -8,7 +8,13 @@ from rich.text import Text
 
 from hybridsim.core.console import text_table
 from hybridsim.core.messages import SIGMA, pluralize
-from hybridsim.project.report.result import CONVERGED, ESTIMATED, UNDETERMINED, score_label
+from hybridsim.project.report.result import (
+    CONVERGED,
+    STANDARD_ERROR_LEGEND,
+    UNDETERMINED,
+    score_label,
+    standard_error_text,
+)
 
 MAX_ROWS = 40
 """Maximum number of rows of a table; the record contains all of them."""
@@ -24,15 +30,11 @@ def result_text(result: Mapping[str, Any]) -> Iterator[RenderableType]:
     rows = result["parameters"]
     if rows:
         titles = ("parameter", "before", "after", "±", "unit", "")
-        cells = [
-            (row["name"], f"{row['before']:.6g}", f"{row['after']:.6g}", _std(row), row["unit"], _bound(row))
-            for row in rows[:MAX_ROWS]
-        ]
-        yield text_table(titles, cells, right=("before", "after", "±"))
+        yield text_table(titles, [_parameter_cells(row) for row in rows[:MAX_ROWS]], right=("before", "after", "±"))
     if len(rows) > MAX_ROWS:
         yield Text(f"and {len(rows) - MAX_ROWS} more parameters")
     if any(row["std_kind"] == UNDETERMINED for row in rows):
-        yield Text("±: standard error; a question mark where the recordings do not determine the value")
+        yield Text(STANDARD_ERROR_LEGEND)
     if result["run_values"]:
         names = list(next(iter(result["run_values"].values())))
         cells = [(run, *(f"{x:.6g}" for x in values.values())) for run, values in result["run_values"].items()]
@@ -46,15 +48,9 @@ def result_text(result: Mapping[str, Any]) -> Iterator[RenderableType]:
         yield Text(f"remark: {remark}", style="yellow")
 
 
-def _std(row: Mapping[str, Any]) -> str:
-    """Standard error of a parameter; a question mark if the data do not determine it, a dash if it was not computed."""
-    if row["std_kind"] == ESTIMATED:
-        return f"{row['std']:.2g}"
-    return "?" if row["std_kind"] == UNDETERMINED else "–"
-
-
-def _bound(row: Mapping[str, Any]) -> str:
-    return f"at its {row['at_bound']} bound" if row["at_bound"] else ""
+def _parameter_cells(row: Mapping[str, Any]) -> tuple[str, ...]:
+    bound = f"at its {row['at_bound']} bound" if row["at_bound"] else ""
+    return row["name"], f"{row['before']:.6g}", f"{row['after']:.6g}", standard_error_text(row), row["unit"], bound
 
 
 def _residuals(result: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:

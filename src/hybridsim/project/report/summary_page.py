@@ -11,7 +11,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from hybridsim.project.report.comparison import HELD_OUT
-from hybridsim.project.report.result import CONVERGED, score_label
+from hybridsim.project.report.result import CONVERGED, STANDARD_ERROR_LEGEND, score_label, standard_error_text
 
 FIGURE_CAPTIONS = {
     "window_typical.png": (
@@ -51,6 +51,7 @@ def summary_page(result: Mapping[str, Any], manifest: Mapping[str, Any], figures
                 if name in figures
             ],
             sources=_sources(manifest),
+            standard_error_legend=STANDARD_ERROR_LEGEND,
         )
     )
 
@@ -70,6 +71,7 @@ def _environment() -> Environment:
         "values": _format_values,
         "change": _change,
         "bounds": _bounds,
+        "standard_error": standard_error_text,
         "windows": _windows,
         "score_title": _score_title,
         "right_aligned": _right_aligned,
