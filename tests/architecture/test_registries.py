@@ -22,9 +22,10 @@ from hybridsim.contact.contact import AbstractContact
 from hybridsim.contact.impulse.stabilization import Stabilization
 from hybridsim.core.errors import DataError, ModelError, SpecificationError
 from hybridsim.data.file_format import FileFormat
-from hybridsim.data.read import FORMATS, read_table
+from hybridsim.data.read import FORMATS, UNSUPPORTED_FORMATS, read_table
 from hybridsim.dynamics.actuation import AbstractStage
 from hybridsim.dynamics.choices import ACTUATION_STAGES
+from hybridsim.identify.robust_loss import LOSSES
 from hybridsim.identify.solvers.levenberg_marquardt import CalibrationSolver
 from hybridsim.identify.solvers.registry import SOLVERS
 from hybridsim.identify.solvers.solver import Solver
@@ -37,6 +38,8 @@ from hybridsim.model.builder import ModelBuilder
 from hybridsim.model.compound_joints import COMPOUND_JOINTS
 from hybridsim.model.joints import ElementaryJoint, ElementaryJointType
 from hybridsim.model.specs import JointKind
+from hybridsim.native.graph.graph import FUNCTIONS
+from hybridsim.native.graph.rematerialization import OP_COST
 from hybridsim.native.lowering import lower
 from hybridsim.networks.choices import NETWORKS
 from hybridsim.params.plugin_parameters import CONTACT_KINDS, STAGE_KINDS
@@ -131,8 +134,19 @@ def test_projects_accept_the_registered_names():
         kind = "compliant" if key == "law" else "impulse"
         with pytest.raises(SpecificationError, match="valid values are"):
             SimulationSettings(contact={"kind": kind, key: value})
-    with pytest.raises(SpecificationError, match="valid values are lm, lbfgs, adam"):
+    with pytest.raises(SpecificationError, match=f"valid values are {', '.join(SOLVERS)}"):
         Stage(solver="newton")
+
+
+def test_names_are_documented():
+    tables = (INTEGRATORS, CONTACTS, FRICTION_LAWS, STABILIZATIONS, ACTUATION_STAGES, SOLVERS, LOSSES, NETWORKS)
+    text = (ROOT / "docs/projects.md").read_text()
+    missing = [name for table in tables for name in table if not re.search(rf"[`\"]{name}[`\"]", text)]
+    assert not missing
+
+
+def test_functions_of_graphs_have_costs():
+    assert not [name for name in FUNCTIONS if name not in OP_COST]
 
 
 def test_every_file_of_a_reader_defines_a_registered_format():
@@ -141,6 +155,7 @@ def test_every_file_of_a_reader_defines_a_registered_format():
     assert len(defined) == len(modules) and {id(value) for value in defined} == {id(value) for value in FORMATS}
     extensions = Counter(extension for value in FORMATS for extension in value.extensions)
     assert max(extensions.values()) == 1
+    assert extensions.keys().isdisjoint(extension for group in UNSUPPORTED_FORMATS for extension in group)
 
 
 def test_every_file_of_a_command_is_registered():

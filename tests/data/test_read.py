@@ -17,6 +17,7 @@ from hybridsim.data.read import read_table
 from support.load_run import load_run
 
 SUFFIXES = [".csv", ".npz", ".h5", ".parquet", ".mcap"]
+"""One suffix per format, text first."""
 NUMBERS = st.lists(st.tuples(*[st.floats(-1e300, 1e300, allow_subnormal=False)] * 2), min_size=2, max_size=20)
 
 
@@ -56,14 +57,14 @@ def test_files_are_identified_by_sha256(write_columns, suffix):
     assert load_run(file, [Channel("q", "q")]).sources == ((str(file), expected),)
 
 
-@pytest.mark.parametrize("suffix", [".npz", ".npy", ".h5", ".parquet", ".mcap"])
+@pytest.mark.parametrize("suffix", [".npy", *SUFFIXES[1:]])
 def test_damaged_files_are_refused(write_text, problems, suffix):
     for content in (b"", b"\x93NUMPY garbage", b"PK\x03\x04 nothing of the kind", bytes(range(256)) * 8):
         (problem,) = problems(lambda content=content: read_table(write_text(content, f"run{suffix}")))
         assert problem.code in ("data.format", "data.object") and problem.fix
 
 
-@pytest.mark.parametrize("suffix", [".npz", ".h5", ".parquet", ".mcap"])
+@pytest.mark.parametrize("suffix", SUFFIXES[1:])
 def test_files_that_were_cut_off_are_refused(write_columns, problems, suffix):
     file = write_columns(suffix, {"time": np.arange(500.0), "q": np.random.default_rng(1).normal(size=500)})
     file.write_bytes(file.read_bytes()[:-300])

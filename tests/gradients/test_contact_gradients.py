@@ -1,5 +1,6 @@
 """Gradients through every mode of contact, in forward and reverse mode, against finite differences."""
 
+from dataclasses import fields
 from functools import partial
 
 import equinox as eqx
@@ -147,8 +148,12 @@ def test_stabilization(hopper, stabilization, where):
     check(Simulator(hopper, contact=contact, backend="native"), where | GEOMETRY)
 
 
+LAW_PARAMETERS = {"transition_velocity": 0.05, "static_ratio": 1.3, "stribeck_velocity": 0.06, "exponent": 1.4}
+"""Parameters of friction laws by name."""
+
+
 @BACKENDS
-@pytest.mark.parametrize("law", ["coulomb", slow("brown"), slow("andersson"), slow("hollars")])
+@pytest.mark.parametrize("law", [name if name == "coulomb" else slow(name) for name in FRICTION_LAWS])
 def test_compliant_contact(hopper, law, backend):
     where = {
         "friction": lambda s: s.contact.friction,
@@ -157,11 +162,7 @@ def test_compliant_contact(hopper, law, backend):
         "exponent": lambda s: s.contact.exponent,
         "mass": lambda s: s.model.body.mass,
     }
-    law_parameters = {"transition_velocity": 0.05}
-    if law != "coulomb":
-        law_parameters["static_ratio"] = 1.3
-    if law == "andersson":
-        law_parameters |= {"stribeck_velocity": 0.06, "exponent": 1.4}
+    law_parameters = {field.name: LAW_PARAMETERS[field.name] for field in fields(FRICTION_LAWS[law])}
     where |= {f"{name} of the law": lambda s, name=name: getattr(s.contact.law, name) for name in law_parameters}
     friction_law = FRICTION_LAWS[law](**{name: np.array(value) for name, value in law_parameters.items()})
     contact = CompliantContact(friction=0.4, stiffness=1e5, damping=2e5, law=friction_law)

@@ -27,6 +27,7 @@ from hybridsim.model.builder import ModelBuilder
 from hybridsim.model.coordinates import difference, retract
 from hybridsim.model.stretch import stretch_links
 from hybridsim.robots import double_pendulum, pendulum
+from hybridsim.sim.choices import INTEGRATORS
 from hybridsim.sim.rollout import rollout
 from hybridsim.sim.rollout_xla import MAX_STORED_STEPS
 from hybridsim.sim.simulator import Simulator
@@ -266,12 +267,12 @@ def test_actuators_through_a_rollout(kind):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("integrator", ["euler", "rk4", "implicit"])
+@pytest.mark.parametrize("integrator", INTEGRATORS)
 def test_rollout_of_large_mechanism(model, integrator):
     check_rollout(model, integrator)
 
 
-@pytest.mark.parametrize("integrator", ["euler", slow("rk4"), "implicit"])
+@pytest.mark.parametrize("integrator", [slow(name) if name == "rk4" else name for name in INTEGRATORS])
 def test_rollout(integrator):
     """Rollout of two hinges, which compiles quickly; the second one is beyond its limit."""
     rng = np.random.default_rng(0)

@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 
 from hybridsim.core.errors import DataError, Problem
-from hybridsim.core.messages import name_list
 from hybridsim.data.csv_cell_reader import CsvCellReader
 from hybridsim.data.csv_cells import detect_delimiter, is_text, split_cells
 from hybridsim.data.file_format import FileFormat, FileSelection
@@ -186,9 +185,7 @@ def _reject_binary_file(path: Path) -> None:
         message, fix = "the file is UTF-16 text", "save it as UTF-8"
     elif b"\0" in head:
         message = "this is not a text file"
-        fix = (
-            f"check its extension, which selects the format: {name_list(['.csv', '.npz', '.h5', '.parquet', '.mcap'])}"
-        )
+        fix = "check its extension, which selects the format"
     else:
         return
     raise DataError([Problem(message, fix, str(path), code="data.format")])

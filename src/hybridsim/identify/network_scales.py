@@ -13,6 +13,7 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
+from hybridsim.core.errors import TapError
 from hybridsim.identify.problem import FitProblem
 from hybridsim.identify.stage import Stage
 from hybridsim.networks.mlp import MLP
@@ -69,8 +70,10 @@ def scale_to_data(
         problem: problem before a fit.
         inputs: indices of the grafts whose inputs are shifted and scaled, all by default; user-defined networks need a
             method `normalize_inputs(mean, std)` like those of hybridsim.
-        outputs: indices of the grafts whose outputs are multiplied by the root mean square of the quantity they act on;
-            MLPs only.
+        outputs: indices of the grafts whose outputs are multiplied by the root mean square of the quantity they act on.
+
+    Raises:
+        TapError: a network in `outputs` is no MLP.
     """
     grafts = problem.setup.sim.blueprint.grafts
     selected = range(len(grafts)) if inputs is None else inputs
@@ -79,7 +82,11 @@ def scale_to_data(
         net: Any = graft.net
         if index in selected and hasattr(net, "normalize_inputs"):
             net = net.normalize_inputs(scales.mean, scales.std)
-        if index in outputs and isinstance(net, MLP):
+        if index in outputs:
+            if not isinstance(net, MLP):
+                name = ", ".join(graft.outputs)
+                message = f"normalize of the graft on {name} contains outputs, but {type(net).__name__} is no MLP"
+                raise TapError(f"{message}; remove outputs from normalize")
             net = eqx.tree_at(lambda n: n.output_scale, net, scales.output)
         nets.append(net)
     setup = eqx.tree_at(lambda s: [graft.net for graft in s.sim.blueprint.grafts], problem.setup, nets)

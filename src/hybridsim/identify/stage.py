@@ -59,7 +59,7 @@ class Stage:
             message = f"must be shorter than the window of {self.window:g} s, not {self.burn_in:g} s"
             raise setting_error("burn_in", message, "lengthen the windows", "project.value")
         nonsmooth = self.sparsity.inputs or self.sparsity.grafts or self.sparsity.first_layer
-        if nonsmooth and not isinstance(self.solver, LevenbergMarquardt):
+        if nonsmooth and not as_solver(self.solver).supports_kinks:
             message = f"is not supported by the solver {as_solver(self.solver).name}"
             raise setting_error("sparsity", message, Advice("write {}", Setting("solver", "lm")))
         return self

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
@@ -19,7 +20,7 @@ class CompoundJoint:
     """Types of the elementary joints."""
     axes: Callable[[JointSpec], tuple[np.ndarray, ...]]
     """Axes of the elementary joints."""
-    axis_count: int
+    axis_count: Literal[1, 2]
     """Number of axes that the user specifies: 1 for `axis`, 2 for `axis` and `axis2`."""
 
 

@@ -108,11 +108,13 @@ def _scalars(inputs: Selection, per_row: bool) -> list[str]:
 
 
 def reseed(net: Any, seed: int) -> Any:
-    """Reinitialize every MLP within a network (or the network itself) with initial weights drawn with another seed."""
+    """Reinitialize a network, or every network within it, that has a method `reseed`, with another seed."""
     seeds = count(seed)
-    return jax.tree.map(
-        lambda x: x.reseed(next(seeds)) if isinstance(x, MLP) else x, net, is_leaf=lambda x: isinstance(x, MLP)
-    )
+
+    def has_seed(x: Any) -> bool:
+        return hasattr(x, "reseed")
+
+    return jax.tree.map(lambda x: x.reseed(next(seeds)) if has_seed(x) else x, net, is_leaf=has_seed)
 
 
 def ablate(graft: Graft, inputs: int) -> Any:

@@ -71,6 +71,7 @@ class LevenbergMarquardt(Solver):
     initial_damping: Positive = 1e-3
     """Damping of the first step."""
     name = "lm"
+    supports_kinks = True
     fixes_common = False
     """Whether the common parameters are fixed, so that only initial states and per-run parameters are estimated."""
 

@@ -6,7 +6,7 @@ so that a fit that resumes from a saved state is bit-identical to an uninterrupt
 
 import abc
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -76,6 +76,8 @@ class Solver(abc.ABC):
 
     name: str
     max_steps: int
+    supports_kinks: ClassVar[bool] = False
+    """Whether objectives may have penalties with kinks, which select inputs, grafts or neurons."""
 
     @abc.abstractmethod
     def init(self, objective: Objective, point: Point) -> SolverState:

@@ -34,14 +34,16 @@ MJCF_PARAMETERS = {
     *(f"joint.{field}" for field, _, _ in DOF_ATTRIBUTES),
     *("actuator.gear", "actuator.gain", "actuator.bias", "actuator.command_lower", "actuator.command_upper"),
     *("actuator.force_lower", "actuator.force_upper"),
-    *(f"geometry.{field}" for field, _, _ in SURFACE_ATTRIBUTES),
+    *(f"geometry.{surface.field}" for surface in SURFACE_ATTRIBUTES),
     *("geometry.pair_friction", "gravity", "home", "timestep"),
 }
 """Paths of the parameters that are written to an MJCF file."""
 _GEOMETRY_NOT_WRITTEN = (
     "sizes, placements, vertices and heights of shapes, and frames, are not written to existing MJCF files"
 )
-_GEOMETRY = {"geometry.size", "geometry.placement.p", "geometry.placement.R", "frame_placement.p", "frame_placement.R"}
+_GEOMETRY = {
+    *("geometry.size", "geometry.placement.p", "geometry.placement.R", "frame_placement.p", "frame_placement.R")
+} - MJCF_PARAMETERS
 _PATHS = {parameter.path for parameter in PARAMETERS}
 _NOT_WRITTEN = {"not supported by MJCF": _PATHS - MJCF_PARAMETERS - _GEOMETRY, _GEOMETRY_NOT_WRITTEN: _GEOMETRY}
 """Paths of the parameters that are not written to an MJCF file, by reason."""

@@ -1,6 +1,7 @@
 """Export of changed options, surface parameters and home configuration into an MJCF file."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,12 +13,45 @@ from hybridsim.io.mjcf.read_surface import MAX_SOFTNESS, MIN_SOFTNESS, solimp, s
 from hybridsim.io.xml import Element
 from hybridsim.model.model import Model
 
+
+def _friction_values(friction: float, compiled: Any, geom: int) -> tuple[float, ...]:
+    del compiled, geom
+    return (friction,)
+
+
+def _solref_values(recovery_time: float, compiled: Any, geom: int) -> tuple[float, ...] | None:
+    values = solref(recovery_time, compiled.geom_solref[geom])
+    if values is not None and values[1] == compiled.geom_solref[geom, 1]:
+        return values[:1]
+    return values
+
+
+def _solimp_values(softness: float, compiled: Any, geom: int) -> tuple[float, ...] | None:
+    return solimp(softness, compiled.geom_solimp[geom])
+
+
+class SurfaceAttribute(NamedTuple):
+    """A scalar surface parameter as an attribute of a geom."""
+
+    field: str
+    """Field of `Geometry`."""
+    label: str
+    attribute: str
+    values: Callable[[float, Any, int], tuple[float, ...] | None]
+    """First values of the attribute for a parameter, the compiled model and a geom; None if it cannot represent it."""
+    range: str
+    """Parameters that the attribute can represent, as the end of a sentence."""
+
+
 SURFACE_ATTRIBUTES = (
-    ("friction", "friction", "friction"),
-    ("recovery_time", "recovery time [s]", "solref"),
-    ("softness", "softness", "solimp"),
+    SurfaceAttribute("friction", "friction", "friction", _friction_values, "nonnegative"),
+    SurfaceAttribute("recovery_time", "recovery time [s]", "solref", _solref_values, "positive"),
+    SurfaceAttribute(
+        *("softness", "softness", "solimp", _solimp_values),
+        range=f"between {MIN_SOFTNESS:.2g} and {MAX_SOFTNESS:.2g}",
+    ),
 )
-"""Field, label and MJCF attribute of surface parameters."""
+"""All surface parameters that are written."""
 
 
 def edit_options(editor: MjcfEditor, before: Model, after: Model) -> None:
@@ -46,25 +80,19 @@ def edit_options(editor: MjcfEditor, before: Model, after: Model) -> None:
 def edit_surfaces(editor: MjcfEditor, before: Model, after: Model) -> None:
     """Edit sliding friction, recovery time and softness of geoms."""
     for g, info in enumerate(before.geometry.infos):
-        for field, title, attribute in SURFACE_ATTRIBUTES:
+        geom = editor.imported.ids["geom", info.name]
+        for field, title, attribute, attribute_values, valid in SURFACE_ATTRIBUTES:
             old, new = (float(np.asarray(getattr(model.geometry, field))[g]) for model in (before, after))
             if old == new or (node := editor.editable_node("geom", info.name, title)) is None:
                 continue
-            values = _attribute_values(attribute, new, editor.imported.compiled, editor.imported.ids["geom", info.name])
+            values = attribute_values(new, editor.imported.compiled, geom)
             if values is None:
                 message = f"{attribute} cannot represent {title} {new:g} of geom {info.name!r}"
-                fix = (
-                    f"it must be between {MIN_SOFTNESS:.2g} and {MAX_SOFTNESS:.2g}"
-                    if attribute == "solimp"
-                    else "it must be positive"
-                )
-                editor.report(node, message, fix)
+                editor.report(node, message, f"it must be {valid}")
                 continue
             editor.set_first_numbers(node.element, attribute, *values)
             if attribute == "friction" and old == 0.0:
-                _enable_friction(
-                    editor, node.element, editor.imported.compiled.geom_condim[editor.imported.ids["geom", info.name]]
-                )
+                _enable_friction(editor, node.element, editor.imported.compiled.geom_condim[geom])
             editor.record_change(node.element, info.name, title, old, new)
 
 
@@ -88,18 +116,6 @@ def _enable_friction(editor: MjcfEditor, element: Element, condim: int) -> None:
     """Enable sliding friction of a geom or pair whose `condim` disables it."""
     if condim == FRICTIONLESS:
         editor.edits.set_attribute(element, "condim", str(SLIDING))
-
-
-def _attribute_values(attribute: str, new: float, compiled: Any, geom: int) -> tuple[float, ...] | None:
-    """First values of an attribute that represent the new surface parameter; None if it cannot be represented."""
-    if attribute == "solimp":
-        return solimp(new, compiled.geom_solimp[geom])
-    if attribute == "friction":
-        return (new,)
-    values = solref(new, compiled.geom_solref[geom])
-    if values is not None and values[1] == compiled.geom_solref[geom, 1]:
-        return values[:1]
-    return values
 
 
 def edit_home(editor: MjcfEditor, before: Model, after: Model) -> None:

@@ -19,7 +19,7 @@ from hybridsim.io.urdf.read_contact import FIELDS
 from hybridsim.io.urdf.read_elements import roll_pitch_yaw
 from hybridsim.io.xml import Element
 from hybridsim.model.assemble import assemble
-from hybridsim.model.compound_joints import elementary_types
+from hybridsim.model.compound_joints import axes_of, elementary_types
 from hybridsim.model.merge import merge_fixed_joints
 from hybridsim.model.model import Model
 from hybridsim.model.specs import BodySpec, JointKind, ModelSpec
@@ -137,7 +137,7 @@ class UrdfEditor:
             if np.array_equal(before, after):
                 continue
             joint, note = self._joint(body), ""
-            if joint is None or body.joint.kind is JointKind.PLANAR:
+            if joint is None or len(axes_of(body.joint)) < len(rows):
                 note = self._mark_unwritten("joint.axis", range(k, k + 1))
             else:
                 self.edits.set_numbers(joint, tag, "xyz", after)

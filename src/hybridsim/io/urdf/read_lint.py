@@ -36,7 +36,7 @@ _KNOWN_ATTRIBUTES = {
     "mimic": {"joint", "multiplier", "offset"},
 }
 for _tag, _attribute in DOF_ATTRIBUTES.values():
-    _KNOWN_ATTRIBUTES[_tag].add(_attribute)
+    _KNOWN_ATTRIBUTES.setdefault(_tag, set()).add(_attribute)
 _SINGLE_TAGS = {
     "inertial",
     "origin",
