@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from hybridsim.core.errors import TapError
 from hybridsim.data.run import Run
 from hybridsim.identify.network_scales import scale_to_data, signal_scales
 from hybridsim.identify.problem import FitProblem
@@ -54,6 +55,8 @@ def test_scaled_networks_have_no_effect_before_a_fit():
     assert other.input_scale[2] == 1.0 and other.input_shift[2] == pytest.approx(0.0, abs=1e-12)
     assert np.array_equal(other.output_scale, scales[1].output) and np.all(other.output_scale > 0.5)
     assert mine is grafts[2].net
+    with pytest.raises(TapError, match=r"joint.tau contains outputs, but function is no MLP; remove outputs"):
+        scale_to_data(fit_problem, outputs=[2])
     assert scale_to_data(fit_problem).setup.sim.blueprint.grafts[1].net.output_scale.tolist() == [1.0, 1.0]
     state = fit_problem.setup.sim.initial_state([0.3, 0.2], [1.0, 0.0])
     np.testing.assert_array_equal(step(scaled.setup.sim, state).qd, step(fit_problem.setup.sim, state).qd)

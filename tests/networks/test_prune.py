@@ -109,6 +109,17 @@ def test_a_network_with_weights_outside_of_layers_is_pruned_by_all_its_weights()
     assert whole.column == WHOLE and len(whole.entries) == space.size
 
 
+def test_networks_of_other_kinds_are_reseeded():
+    class Seeded(eqx.Module):
+        seed: int
+
+        def reseed(self, seed):
+            return Seeded(seed)
+
+    first, second = reseed((Seeded(0), Seeded(0)), 5)
+    assert (first.seed, second.seed) == (5, 6)
+
+
 def test_reseeding_changes_initial_weights_only():
     random_bias = randomize_weights(MLP(2, 1, input_bias=True), (0, 1.0))
     assert random_bias.input_bias.any() and not reseed(random_bias, 1).input_bias.any()

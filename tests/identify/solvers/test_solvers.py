@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 from hybridsim import Simulator
+from hybridsim.core.errors import SpecificationError
 from hybridsim.identify.objective import Point
 from hybridsim.identify.solvers.adam import Adam
 from hybridsim.identify.solvers.lbfgs import LBFGS
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
+from hybridsim.identify.solvers.registry import SOLVERS as REGISTERED
 from hybridsim.identify.solvers.solver import Termination
 from hybridsim.identify.stage import Stage
 from hybridsim.networks.mlp import MLP
@@ -177,3 +179,13 @@ def test_steps_into_divergence_are_rejected(one_link_problem, monkeypatch):
 
 def test_every_termination_has_a_message():
     assert all(termination.message for termination in Termination)
+
+
+@pytest.mark.parametrize("name", REGISTERED)
+def test_stages_refuse_sparsity_unless_the_solver_supports_kinks(name):
+    assert {*SOLVERS} == {*REGISTERED}
+    if REGISTERED[name].supports_kinks:
+        assert Stage(solver=name, sparsity={"inputs": 0.1}).sparsity.inputs == 0.1  # type: ignore[arg-type]
+    else:
+        with pytest.raises(SpecificationError, match=f"not supported by the solver {name}"):
+            Stage(solver=name, sparsity={"inputs": 0.1})  # type: ignore[arg-type]
