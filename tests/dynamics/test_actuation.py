@@ -19,6 +19,7 @@ from hybridsim.dynamics.actuation import (
 )
 from hybridsim.model.builder import ModelBuilder
 from hybridsim.robots import pendulum
+from hybridsim.sim.choices import INTEGRATORS
 from hybridsim.sim.rollout import rollout, simulate
 from hybridsim.sim.simulator import Simulator
 from hybridsim.taps.blueprint import Blueprint, Graft
@@ -116,7 +117,7 @@ def test_series_elastic_motor_starts_relaxed():
 
 
 @pytest.mark.parametrize("stage", [FirstOrderLag(0.03), TransportDelay(0.02), SeriesElastic(20.0, 1.0, 0.05)])
-@pytest.mark.parametrize("integrator", ["euler", "rk4", "implicit"])
+@pytest.mark.parametrize("integrator", INTEGRATORS)
 def test_a_graft_on_the_command_equals_a_command(stage, integrator):
     """Internal states of actuators must follow the command after grafts, not the input command."""
     push = Blueprint(Graft("actuator.command", ["step.time"], eqx.Partial(lambda c, x: c + 0.0 * x, jnp.array([5.0]))))

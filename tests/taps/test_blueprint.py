@@ -10,6 +10,7 @@ from hybridsim.core.errors import TapError
 from hybridsim.model.builder import ModelBuilder
 from hybridsim.networks.mlp import MLP
 from hybridsim.robots import double_pendulum
+from hybridsim.sim.choices import INTEGRATORS
 from hybridsim.sim.integrate import next_state
 from hybridsim.sim.rollout import rollout
 from hybridsim.sim.simulator import Simulator
@@ -46,7 +47,7 @@ def _initial_state(sim):
     return sim.initial_state([1.0, 0.5], [0.3, -0.2])
 
 
-@pytest.mark.parametrize("integrator", ["euler", "rk4", "implicit"])
+@pytest.mark.parametrize("integrator", INTEGRATORS)
 def test_an_empty_blueprint_does_not_change_the_program(model, monkeypatch, integrator):
     """The traced program equals that of an engine without taps."""
     sim = Simulator(model, integrator=integrator)

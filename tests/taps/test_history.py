@@ -10,6 +10,7 @@ from hybridsim.core.errors import TapError
 from hybridsim.networks.mlp import MLP
 from hybridsim.networks.prune import input_addresses
 from hybridsim.robots import cube, double_pendulum
+from hybridsim.sim.choices import INTEGRATORS
 from hybridsim.sim.rollout import rollout, simulate
 from hybridsim.sim.sensors import Sensors
 from hybridsim.sim.simulator import Simulator
@@ -67,7 +68,7 @@ def lagged_simulator(integrator="euler", backend="native"):
     return Simulator(double_pendulum(), dt=0.01, blueprint=Blueprint(graft), integrator=integrator, backend=backend)
 
 
-@pytest.mark.parametrize("integrator", ["euler", "rk4", "implicit"])
+@pytest.mark.parametrize("integrator", INTEGRATORS)
 def test_native_and_xla_agree(integrator):
     one, other = (lagged_simulator(integrator, backend) for backend in ("native", "xla"))
     a, b = (simulate(sim, sim.initial_state(*INITIAL_STATE), steps=50) for sim in (one, other))

@@ -7,6 +7,7 @@ import numpy as np
 
 from hybridsim.core.messages import spelling_suggestion
 from hybridsim.io.attributes import MAX_NUMBER, Reader
+from hybridsim.io.urdf.dof_attributes import DOF_ATTRIBUTES
 from hybridsim.io.urdf.read_lint import INERTIA_ENTRIES, lint
 from hybridsim.io.xml import Element
 from hybridsim.model.builder import pose
@@ -106,8 +107,7 @@ def read_joint(reader: Reader, element: Element) -> Joint:
     """Joint with all its parameters; parent and child are link names, empty if the file specifies none."""
     lint(reader, element)
     kind = _kind(reader, element)
-    lower, upper, effort = _limits(reader, element, kind)
-    dynamics = element.child("dynamics")
+    lower, upper = _limits(reader, element, kind)
     axis, axis2 = element.child("axis"), element.child("axis2")
     mimic = element.child("mimic")
     spec = JointSpec(
@@ -115,15 +115,13 @@ def read_joint(reader: Reader, element: Element) -> Joint:
         kind=kind,
         axis=reader.vector(axis, "xyz", 3, (1, 0, 0)),
         axis2=reader.vector(axis2, "xyz", 3, (0, 1, 0)),
-        damping=reader.number(dynamics, "damping", 0.0),
-        friction=reader.number(dynamics, "friction", 0.0),
         lower=lower,
         upper=upper,
-        effort_limit=effort,
         mimic=reader.required_text(mimic, "joint") if mimic is not None else "",
         mimic_ratio=reader.number(mimic, "multiplier", 1.0),
         mimic_offset=reader.number(mimic, "offset", 0.0),
         source=Source(element.file, element.line),
+        **_dof_parameters(reader, element),
     )
     return Joint(
         spec.name,
@@ -151,9 +149,17 @@ def _kind(reader: Reader, element: Element) -> JointKind:
     return KINDS.get(text, JointKind.REVOLUTE)
 
 
-def _limits(reader: Reader, element: Element, kind: JointKind) -> tuple[float, float, float]:
+def _dof_parameters(reader: Reader, element: Element) -> dict[str, float]:
+    parameters = {}
+    for parameter, (tag, attribute) in DOF_ATTRIBUTES.items():
+        default = getattr(JointSpec, parameter)
+        read = _bound if np.isinf(default) else Reader.number
+        parameters[parameter] = read(reader, element.child(tag), attribute, default)
+    return parameters
+
+
+def _limits(reader: Reader, element: Element, kind: JointKind) -> tuple[float, float]:
     limit, name = element.child("limit"), element.get("name")
-    effort = _bound(reader, limit, "effort", np.inf)
     if reader.number(limit, "velocity", 0.0, allow_infinite=True) < 0.0:
         assert limit is not None
         reader.report(
@@ -163,7 +169,7 @@ def _limits(reader: Reader, element: Element, kind: JointKind) -> tuple[float, f
             "it must be positive",
         )
     if kind not in (JointKind.REVOLUTE, JointKind.PRISMATIC):
-        return -np.inf, np.inf, effort
+        return -np.inf, np.inf
     if limit is None or not {"lower", "upper"} & limit.attributes.keys():
         fix = "add lower and upper to <limit>"
         if kind is JointKind.REVOLUTE:
@@ -174,7 +180,7 @@ def _limits(reader: Reader, element: Element, kind: JointKind) -> tuple[float, f
             f"{kind} joint {name!r} has no position limits and is treated as unlimited",
             fix,
         )
-        return -np.inf, np.inf, effort
+        return -np.inf, np.inf
     # an absent limit is 0 by the standard; an unreadable one must not also be reported as swapped
     lower = _bound(reader, limit, "lower", -np.inf if "lower" in limit.attributes else 0.0)
     upper = _bound(reader, limit, "upper", np.inf if "upper" in limit.attributes else 0.0)
@@ -185,7 +191,7 @@ def _limits(reader: Reader, element: Element, kind: JointKind) -> tuple[float, f
             f"joint {name!r} is locked: its lower and upper limits are both {lower:g}",
             'specify its range, or make it type="fixed"',
         )
-    return lower, upper, effort
+    return lower, upper
 
 
 def _bound(reader: Reader, limit: Element | None, attribute: str, default: float) -> float:

@@ -20,6 +20,7 @@ from hybridsim.io.model_to_spec import (
     require_joint_types,
     spec_of,
 )
+from hybridsim.io.urdf.dof_attributes import DOF_ATTRIBUTES
 from hybridsim.io.urdf.read_contact import FIELDS
 from hybridsim.io.urdf.read_elements import KINDS, roll_pitch_yaw
 from hybridsim.io.urdf.read_lint import INERTIA_ENTRIES
@@ -119,10 +120,9 @@ def _shifted_placement(part: GeomSpec | FrameSpec, shifts: dict[str, np.ndarray]
 def _note_unsupported(spec: ModelSpec, notes: Notes) -> None:
     """Note everything that URDF does not support."""
     for joint in (body.joint for body in spec.bodies):
-        if joint.armature:
-            notes.add("URDF does not support armature", joint.name)
-        if joint.stiffness:
-            notes.add("URDF does not support joint springs", joint.name)
+        for parameter, what in (("armature", "armature"), ("stiffness", "joint springs")):
+            if getattr(joint, parameter) and parameter not in DOF_ATTRIBUTES:
+                notes.add(f"URDF does not support {what}", joint.name)
         if joint.kind is JointKind.SPHERICAL:
             notes.add("spherical joints are an extension of URDF that other programs may reject", joint.name)
     if not has_default_actuators(spec):
@@ -208,10 +208,7 @@ class _UrdfWriter:
         _add_origin(element, body.placement)
         if joint.kind.elementary_type.joint.has_axis:
             add_element(element, "axis", xyz=joint.axis)
-        if kind in ("revolute", "prismatic") or np.isfinite(joint.effort_limit):
-            _add_limit(element, joint, has_range=kind in ("revolute", "prismatic"))
-        if joint.damping or joint.friction:
-            add_element(element, "dynamics", damping=joint.damping, friction=joint.friction)
+        _add_dof_attributes(element, joint, has_range=kind in ("revolute", "prismatic"))
         if joint.mimic:
             ratio, offset = joint.mimic_ratio, joint.mimic_offset
             add_element(element, "mimic", joint=joint.mimic, multiplier=ratio, offset=offset)
@@ -271,7 +268,7 @@ def _free_root(spec: ModelSpec) -> BodySpec | None:
     roots = [body for body in spec.bodies if body.parent == WORLD_NAME]
     body, joint = roots[0], roots[0].joint
     has_placement = np.any(body.placement.p) or not np.array_equal(body.placement.R, np.eye(3))
-    has_forces = joint.damping or joint.friction or np.isfinite(joint.effort_limit)
+    has_forces = any(getattr(joint, parameter) != getattr(JointSpec, parameter) for parameter in DOF_ATTRIBUTES)
     can_omit_joint = len(roots) == 1 and joint.kind is JointKind.FREE and not has_placement and not has_forces
     return body if can_omit_joint else None
 
@@ -294,13 +291,19 @@ def _add_contact(collision: XmlElement, geom: GeomSpec) -> None:
             add_element(contact, tag, value=value)
 
 
-def _add_limit(element: XmlElement, joint: JointSpec, has_range: bool) -> None:
-    """Add `<limit>`: the standard requires effort and velocity, and not every parser accepts `inf`."""
-    add_element(
-        element,
-        "limit",
-        lower=max(joint.lower, -MAX_NUMBER) if has_range else None,
-        upper=min(joint.upper, MAX_NUMBER) if has_range else None,
-        effort=min(joint.effort_limit, MAX_NUMBER),
-        velocity=MAX_NUMBER,
-    )
+def _add_dof_attributes(element: XmlElement, joint: JointSpec, has_range: bool) -> None:
+    """Add the elements of the attributes that differ from their defaults, and `<limit>` to joints with a range.
+
+    The standard requires effort and velocity in `<limit>`, and not every parser accepts `inf`.
+    """
+    for tag in dict.fromkeys(tag for tag, _ in DOF_ATTRIBUTES.values()):
+        parameters = {name: attribute for name, (at, attribute) in DOF_ATTRIBUTES.items() if at == tag}
+        values = {attribute: getattr(joint, name) for name, attribute in parameters.items()}
+        has_limit = tag == "limit" and has_range
+        if not has_limit and all(getattr(joint, name) == getattr(JointSpec, name) for name in parameters):
+            continue
+        if has_limit:
+            values = {"lower": joint.lower, "upper": joint.upper} | values
+        if tag == "limit":
+            values["velocity"] = MAX_NUMBER
+        add_element(element, tag, **{name: np.clip(value, -MAX_NUMBER, MAX_NUMBER) for name, value in values.items()})
