@@ -1,6 +1,7 @@
 """A fit in Python: the example of the README, the same fit from TOML, saved and loaded results, and errors."""
 
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -218,6 +219,8 @@ def test_a_saved_folder_can_be_moved_and_a_refused_fit_changes_nothing(folder, m
         return hs.fit(small_experiment(), "joint.damping[*]", run, 0, stages=stage, folder=tmp_path / "a")
 
     result = fit_to(first)
+    result.save(tmp_path / "copy")
+    np.testing.assert_array_equal(hs.load_result(tmp_path / "copy").theta, result.theta)
     with pytest.raises(HybridsimError, match="already contains a fit"):
         fit_to(second)
     np.testing.assert_array_equal(hs.load_result(tmp_path / "a").theta, result.theta)
@@ -226,6 +229,11 @@ def test_a_saved_folder_can_be_moved_and_a_refused_fit_changes_nothing(folder, m
     np.testing.assert_array_equal(hs.load_result("b").theta, result.theta)
     with pytest.raises(HybridsimError, match="there is no folder a"):
         hs.load_result("a")
+    # a result of a folder, and a loaded one, are saved with all that their specification needs
+    result.task.files.clear()
+    hs.load_result("b").save("c")
+    shutil.rmtree("b")
+    np.testing.assert_array_equal(hs.load_result("c").theta, result.theta)
     with pytest.raises(HybridsimError, match="is not a run folder"):
         hs.load_result(folder / "runs")
 
@@ -249,8 +257,63 @@ def test_runs_of_the_same_name_in_several_folders_are_told_apart(folder, monkeyp
         (tmp_path / name).mkdir(exist_ok=True)
         (tmp_path / name / "run0.csv").write_text((folder / "runs" / "run0.csv").read_text())
     train, test = (hs.load_recordings(str(tmp_path / name / "*.csv")) for name in ("train", "test"))
-    problem = fit_task(small_experiment(), "joint.damping[*]", train, test).problem
+    stage = hs.Stage(window=0.5, solver=hs.LevenbergMarquardt(max_steps=1))
+    hs.fit(small_experiment(), "joint.damping[*]", train, test, stages=stage, folder=tmp_path / "run")
+    problem = hs.load_result(tmp_path / "run").task.problem
     assert [run.name for run in (*problem.train, *problem.held_out)] == ["train/run0.csv", "test/run0.csv"]
+
+
+def test_a_recording_with_a_name_of_its_own_is_not_saved_and_says_so(folder, monkeypatch, tmp_path):
+    monkeypatch.chdir(folder)
+    run = hs.Recording("trial 1", ("runs/run0.csv",))
+    task = recorded_task(fit_task(small_experiment(), "joint.damping[*]", run, 0))
+    assert "'trial 1' has another name than its file, 'run0'" in task.unrecorded
+
+
+def test_a_failed_save_leaves_an_empty_folder(folder, monkeypatch, tmp_path):
+    monkeypatch.chdir(folder)
+    stage = hs.Stage(window=0.5, solver=hs.LevenbergMarquardt(max_steps=1))
+    result = hs.fit(small_experiment(), "joint.damping[*]", hs.load_recordings("runs/run0.csv"), 0, stages=stage)
+
+    def fail(*arguments):
+        raise HybridsimError("No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("hybridsim.project.fit_run.write_weights", fail)
+        with pytest.raises(HybridsimError, match="No space left"):
+            result.save(tmp_path / "run")
+    result.save(tmp_path / "run")
+    np.testing.assert_array_equal(hs.load_result(tmp_path / "run").theta, result.theta)
+
+
+def test_a_fit_overwrites_no_recordings_that_it_did_not_write(folder, monkeypatch, tmp_path):
+    monkeypatch.chdir(folder)
+    (tmp_path / "recordings").mkdir()
+    (tmp_path / "recordings" / "run.npz").write_text("mine")
+    t = np.arange(0.0, 2.0, 0.01)
+    run = hs.Recording.from_arrays("run", t, {"q1_deg": np.cos(t), "tau1": np.sin(t)})
+    with pytest.raises(HybridsimError, match="contains no fit, but other files such as recordings"):
+        hs.fit(small_experiment(), "joint.damping[*]", run, 0, folder=tmp_path)
+    assert (tmp_path / "recordings" / "run.npz").read_text() == "mine"
+
+
+def test_the_model_file_is_not_overwritten_under_another_name(folder, monkeypatch, tmp_path):
+    monkeypatch.chdir(folder)
+    (tmp_path / "arm.urdf").write_text((folder / "arm.urdf").read_text())
+    (tmp_path / "link.urdf").symlink_to(tmp_path / "arm.urdf")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sub").mkdir()
+    runs = hs.load_recordings(str(folder / "runs" / "run0.csv"))
+    experiment = hs.Experiment(
+        hs.load_model("sub/../arm.urdf"),
+        dt=0.002,
+        channels=[hs.Channel("q1_deg", "joint.q[shoulder]", unit="deg", noise=0.05)],
+    )
+    stage = hs.Stage(window=0.5, solver=hs.LevenbergMarquardt(max_steps=1))
+    result = hs.fit(experiment, "joint.damping[*]", runs, 0, stages=stage)
+    for name in ("arm.urdf", "sub/../arm.urdf", "link.urdf", tmp_path / "arm.urdf"):
+        with pytest.raises(HybridsimError, match="is the file that the model was loaded from"):
+            result.export(name)
 
 
 def test_held_out_runs_are_selected_by_recording_fraction_and_name(folder, monkeypatch):
@@ -338,10 +401,11 @@ def test_contact_is_part_of_the_saved_specification(tmp_path):
     experiment = hs.Experiment(cube(), channels=channels, **settings)
     free = hs.Free("contact.friction[*]", bounds=(0.0, np.inf), prior=(0.4, 0.1))
     stages = [hs.Stage(loss="huber", solver="adam"), hs.Stage(sparsity=hs.Sparsity(l2=0.1), burn_in=0.01)]
-    task, files = recorded_task(fit_task(experiment, free, run, 0, stages=stages, seed=3, name="cube"))
+    task = recorded_task(fit_task(experiment, free, run, 0, stages=stages, seed=3, name="cube"))
     (tmp_path / "project.toml").write_text(task.project_text)
     (tmp_path / "recordings").mkdir()
-    ((name, content),) = files.items()
+    ((name, content),) = task.files.items()
+    assert isinstance(content, bytes)
     (tmp_path / name).write_bytes(content)
     again = build(load_project(tmp_path / "project.toml")).task
     assert (again.name, again.seed, again.free, again.stages) == (task.name, task.seed, task.free, task.stages)

@@ -162,7 +162,7 @@ def test_a_run_whose_project_model_or_data_changed_is_not_continued(tmp_path, fi
     problem = task.problem
     noise = {name: 2.0 * value for name, value in problem.channel_roles.noise.items()}
     other = replace(problem, channel_roles=replace(problem.channel_roles, noise=noise))
-    with pytest.raises(HybridsimError, match="a file that the model includes"):
+    with pytest.raises(HybridsimError, match="free parameters, noise, stages"):
         run_fit(replace(task, problem=other), run_folder, mode="resume")
     run_fit(task, run_folder, mode="resume")
 

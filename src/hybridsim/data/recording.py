@@ -1,5 +1,6 @@
 """A recording: the columns of the files of one run, which channels select and convert to SI units."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,6 +18,9 @@ from hybridsim.data.recording_options import RecordingOptions
 from hybridsim.data.run import Run
 from hybridsim.data.segments import segments
 from hybridsim.data.table import Table
+
+_SUFFIX = re.compile(r"(\[\d+\])?( \([^()]* s to [^()]* s\))*")
+"""What the name of one of several runs of a file, and that of a slice, add to the name of the file."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,6 +165,35 @@ def as_recordings(argument: str, recordings: object) -> list[Recording]:
         kind = next(type(entry).__name__ for entry in entries if not isinstance(entry, Recording))
         raise TypeError(f"{argument} must be recordings, as load_recordings returns them, not {kind}")
     return found
+
+
+def with_unique_names(recordings: Sequence[Recording]) -> list[Recording]:
+    """Recordings with the names that loading all of their files at once would give; names of other kinds are kept.
+
+    Files of the same name in several folders are then named by the ends of their paths.
+    """
+    suffixes = [_name_suffix(recording) for recording in recordings]
+    files = {
+        recording.path_of(recording.files[0])
+        for recording, suffix in zip(recordings, suffixes, strict=True)
+        if suffix is not None
+    }
+    names = dict(zip(files, unique_names(list(files)), strict=True))
+    return [
+        recording if suffix is None else replace(recording, name=names[recording.path_of(recording.files[0])] + suffix)
+        for recording, suffix in zip(recordings, suffixes, strict=True)
+    ]
+
+
+def _name_suffix(recording: Recording) -> str | None:
+    """What follows the name of the file in the name of a recording; None if it is not named by its file."""
+    if not recording.files:
+        return None
+    parts = recording.path_of(recording.files[0]).parts
+    ends = [Path(parts[-1]).stem, *(Path(*parts[-length:]).as_posix() for length in range(1, len(parts)))]
+    end = max((end for end in ends if recording.name.startswith(end)), key=len, default=None)
+    suffix = None if end is None else recording.name.removeprefix(end)
+    return suffix if suffix is not None and _SUFFIX.fullmatch(suffix) else None
 
 
 def unique_names(files: Sequence[Path]) -> list[str]:

@@ -122,24 +122,33 @@ def identifiability(objective: Objective, point: Point) -> Identifiability:
     )
 
 
-def reduced_jacobian(objective: Objective, point: Point, *, priors: bool = True) -> Float[Array, "k N"]:
+def reduced_jacobian(
+    objective: Objective, point: Point, *, parameter_priors: bool = True, residual_std: float = 1.0
+) -> Float[Array, "k N"]:
     """Triangular factor of the Jacobian with respect to θ, with the initial states eliminated.
 
-    Its columns are projected onto the orthogonal complement of the columns for the initial states.
+    Its columns are projected onto the orthogonal complement of the columns for the initial states; a prior on initial
+    states adds rows to both.
 
     Args:
         objective: the objective.
         point: point of linearization.
-        priors: whether priors of parameters are additional rows.
+        parameter_priors: whether priors of parameters are additional rows.
+        residual_std: standard deviation of the residuals, by which their rows are divided.
     """
-    N = objective.N
-    total = np.diag(objective.layout.prior_weight) if priors else np.zeros((0, N))
+    N, terms = objective.N, objective.prior_terms
+    total = np.diag(objective.layout.prior_weight) if parameter_priors else np.zeros((0, N))
     # weights of a robust loss depend on residuals, which are meaningless before a fit
     linear = copy(objective)
     linear.settings = replace(objective.settings, loss="linear")
+    state_priors = terms.initial_state_residuals(point.q, point.qd)[1] if terms.has_initial_state_prior else None
     for batch, _, _, _, J in linear.linearize(point):
-        for window in linear.stack_derivatives(J, batch):
-            J_theta, J_state = window[:N].T, window[N:].T
+        for index, rows in zip(batch.window, linear.stack_derivatives(J, batch), strict=True):
+            J_theta, J_state = rows[:N].T / residual_std, rows[N:].T / residual_std
+            if state_priors is not None:
+                prior = state_priors[0, index]
+                J_theta = np.concatenate([J_theta, np.zeros((len(prior), N))])
+                J_state = np.concatenate([J_state, prior])
             if objective.s:
                 basis = _basis(J_state)
                 J_theta = J_theta - basis @ (basis.T @ J_theta)

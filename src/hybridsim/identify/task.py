@@ -1,7 +1,7 @@
 """A fit task: everything that determines a fit, checked together, from Python or from a project file."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import equinox as eqx
@@ -60,6 +60,8 @@ class Task:
     """The specification as a project file; empty if it contains parts that a file cannot."""
     project_file: Path | None = None
     """The project file that it was read from; relative to the run folder if it was written for a fit in Python."""
+    files: Mapping[str, bytes | Path] = field(default_factory=dict)
+    """Files in a run folder to which the project refers, by name: their content, or files to copy."""
     unrecorded: str = ""
     """Part of the specification that a project file cannot contain, if there is one."""
 

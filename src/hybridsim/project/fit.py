@@ -10,7 +10,7 @@ from hybridsim.core.errors import DataError, HybridsimError, Problem, Severity, 
 from hybridsim.core.key_path import with_place
 from hybridsim.core.specification import as_plain
 from hybridsim.core.warnings import warn_user
-from hybridsim.data.recording import Recording, as_recordings, unique_names
+from hybridsim.data.recording import Recording, as_recordings, with_unique_names
 from hybridsim.identify.experiment import Experiment
 from hybridsim.identify.fit_settings import FitSettings
 from hybridsim.identify.solve import Progress, solve
@@ -74,10 +74,10 @@ def fit(
         if folder is None:
             return _fit_in_memory(task, progress.show)
         run_folder = RunFolder(folder)
-        task, files = recorded_task(task)
+        task = recorded_task(task)
         warn_if_unrecorded(task)
         mode = "resume" if resume else "new"
-        outcome = run_fit(task, run_folder, mode=mode, files=files, callback=progress.show, log=progress.log)
+        outcome = run_fit(task, run_folder, mode=mode, callback=progress.show, log=progress.log)
     assert outcome.result is not None
     history = History(run_folder.history_file).read()
     return FitResult(task, run_folder.theta(), outcome.result, history, outcome.windows)
@@ -102,11 +102,13 @@ def fit_task(
     held_out = as_plain(held_out)
     settings = FitSettings(name=name, seed=seed)
     is_selection = _is_selection(held_out)
-    training, validation = _with_unique_names(
-        as_recordings("train", train), [] if is_selection else as_recordings("held_out", held_out)
-    )
+    training = as_recordings("train", train)
     if not training:
         raise ValueError("train is empty: a fit needs at least one recording")
+    recordings = training if is_selection else [*training, *as_recordings("held_out", held_out)]
+    if not is_selection or len({recording.name for recording in recordings}) < len(recordings):
+        recordings = with_unique_names(recordings)
+    training, validation = recordings[: len(training)], recordings[len(training) :]
     train_runs, held_out_runs = (experiment.runs(recordings, problems) for recordings in (training, validation))
     if problems:
         raise DataError(dict.fromkeys(problems))
@@ -132,17 +134,6 @@ def _is_selection(held_out: object) -> bool:
     if isinstance(held_out, float | int | str):
         return True
     return isinstance(held_out, Sequence) and bool(held_out) and all(isinstance(entry, str) for entry in held_out)
-
-
-def _with_unique_names(
-    training: list[Recording], validation: list[Recording]
-) -> tuple[list[Recording], list[Recording]]:
-    """Recordings with unique names: files of the same name in several folders are named by the ends of their paths."""
-    recordings = [*training, *validation]
-    if len({recording.name for recording in recordings}) < len(recordings) and all(r.files for r in recordings):
-        names = unique_names([recording.path_of(recording.files[0]) for recording in recordings])
-        recordings = [replace(recording, name=name) for recording, name in zip(recordings, names, strict=True)]
-    return recordings[: len(training)], recordings[len(training) :]
 
 
 def _fit_in_memory(task: Task, callback: Callback) -> FitResult:

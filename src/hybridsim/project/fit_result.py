@@ -160,7 +160,7 @@ class FitResult:
             FileError: the file cannot be written.
         """
         source = self.experiment.model.source
-        if source is not None and Path(file).absolute() == Path(source.file):
+        if source is not None and Path(file).resolve() == Path(source.file).resolve():
             raise HybridsimError(f"{file} is the file that the model was loaded from; choose another name")
         if source is None:
             raise HybridsimError(
@@ -191,13 +191,18 @@ class FitResult:
             if run_folder.exists:
                 message = f"{run_folder.path} already contains a fit"
                 raise FolderError(message, python="choose another folder", command="choose another folder")
-            task, files = recorded_task(self.task)
+            task = recorded_task(self.task)
             warn_if_unrecorded(task)
-            run_folder.begin(manifest(task, ()), task.project_text, files)
-            history = History(run_folder.history_file)
-            for step in self.history:
-                history.append(step)
-            write_report(task, run_folder, self.theta, self.record, self._scored_windows(), self.history)
+            try:
+                run_folder.begin(manifest(task, ()), task.project_text, task.files)
+                history = History(run_folder.history_file)
+                for step in self.history:
+                    history.append(step)
+                write_report(task, run_folder, self.theta, self.record, self._scored_windows(), self.history)
+            except BaseException:
+                # the folder was empty: what it contains now is a part of this result
+                run_folder.remove()
+                raise
 
     def _scored_windows(self) -> WindowScores | None:
         """Windows to be plotted; None if they cannot be scored."""

@@ -1,7 +1,6 @@
 """A fit with a run folder: start or resume, checkpoints and history during the fit, result and report at the end."""
 
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +10,7 @@ from hybridsim.core.errors import FolderError, HybridsimError
 from hybridsim.identify.score import WindowScores
 from hybridsim.identify.solve import Progress, Solution, solve
 from hybridsim.identify.task import Task
-from hybridsim.identify.uncertainty import standard_errors
+from hybridsim.identify.uncertainty import inapplicability, standard_errors
 from hybridsim.project.report.comparison import HELD_OUT, TRAINING
 from hybridsim.project.report.evaluate import comparisons, scored_windows, windows_to_plot
 from hybridsim.project.report.figures import figure_makers
@@ -56,7 +55,6 @@ def run_fit(
     run_folder: RunFolder,
     *,
     mode: Mode = "new",
-    files: Mapping[str, bytes] = MappingProxyType({}),
     command: Sequence[str] = (),
     callback: Callable[[Progress, float | None], None] = lambda progress, held_out_rms: None,
     stop: Callable[[], bool] = lambda: False,
@@ -69,7 +67,6 @@ def run_fit(
         run_folder: run folder.
         mode: `new` requires a run folder without a fit, `resume` continues the fit in it or starts one, and `fresh`
             deletes a fit in it first. A complete fit is not resumed and its files stay unchanged.
-        files: files to which the specification refers, written into the folder of a new fit.
         command: command line, for the manifest.
         callback: called after every step with the progress and, where it was evaluated, the RMS residual of the
             held-out runs in standard deviations of the noise.
@@ -88,8 +85,9 @@ def run_fit(
         run_folder.remove_partial_files()
         if mode == "resume" and run_folder.exists:
             _check_unchanged(run_folder, now, log)
+            run_folder.write_specification(task.project_text, task.files)
         else:
-            run_folder.begin(now, task.project_text, files)
+            run_folder.begin(now, task.project_text, task.files)
         history, store = History(run_folder.history_file), FolderCheckpointStore(run_folder.path, log=log)
         last_step = _rewind(history, store, log if mode == "resume" else lambda text: None)
         monitor = HeldOutMonitor(task.problem, task.stages)
@@ -150,15 +148,23 @@ def _rewind(history: History, store: FolderCheckpointStore, log: Callable[[str],
 
 def evaluate(task: Task, solution: Solution, stage_results: Mapping[int, StageResult]) -> FitEvaluation:
     """Result of a fit as data, and the windows to be plotted."""
-    errors = standard_errors(solution.objective, solution.point)
+    # a solution is worth more than its standard errors and scores
+    remarks = []
+    if reason := inapplicability(solution.objective):
+        remarks.append(f"No standard errors were computed: {reason}.")
+    try:
+        errors = standard_errors(solution.objective, solution.point)
+    except (HybridsimError, np.linalg.LinAlgError) as error:
+        errors = {}
+        remarks.append(f"The standard errors could not be computed: {error}.")
     try:
         windows = scored_windows(task, solution.theta)
         scores = comparisons(task, solution.theta, windows)
     except HybridsimError as error:
-        # a solution is worth more than its scores
-        record = result_json(task, solution, stage_results, [], errors, [f"The fit could not be scored: {error}."])
-        return FitEvaluation(record, None)
-    return FitEvaluation(result_json(task, solution, stage_results, scores, errors), windows_to_plot(windows))
+        remarks.append(f"The fit could not be scored: {error}.")
+        return FitEvaluation(result_json(task, solution, stage_results, [], errors, remarks), None)
+    record = result_json(task, solution, stage_results, scores, errors, remarks)
+    return FitEvaluation(record, windows_to_plot(windows))
 
 
 def write_report(

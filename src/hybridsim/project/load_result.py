@@ -1,5 +1,6 @@
 """Load the result of a fit from its run folder."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from hybridsim.project.build.build import build
@@ -7,6 +8,7 @@ from hybridsim.project.fit_result import FitResult
 from hybridsim.project.run_folder.folder import RunFolder
 from hybridsim.project.run_folder.history import History
 from hybridsim.project.schema.load import load_project
+from hybridsim.project.write_project import PROJECT_FILE
 
 
 def load_result(folder: str | Path, *, project: str | Path | None = None) -> FitResult:
@@ -25,6 +27,9 @@ def load_result(folder: str | Path, *, project: str | Path | None = None) -> Fit
     run_folder = RunFolder(folder)
     record = run_folder.result()
     task = build(load_project(project or run_folder.origin())).task
+    if project is None and run_folder.origin() == run_folder.project_file:
+        # the specification lives in the run folder, and is saved with the result
+        task = replace(task, project_file=PROJECT_FILE, files=run_folder.specification_files())
     run_folder.require_unchanged_inputs(task)
     history = History(run_folder.history_file).read()
     return FitResult(task, run_folder.theta(), record, history)

@@ -13,7 +13,7 @@ import numpy as np
 from hybridsim.core.errors import HybridsimError
 from hybridsim.core.specification import Choice, setting_fields
 from hybridsim.core.warnings import warn_user
-from hybridsim.data.recording import Recording
+from hybridsim.data.recording import Recording, unique_names
 from hybridsim.data.run import Run
 from hybridsim.identify.task import Task
 from hybridsim.io.load import inspect_model
@@ -26,32 +26,33 @@ from hybridsim.project.schema.toml_text import toml_value
 from hybridsim.robots.built_in import BUILT_IN
 from hybridsim.sim.simulation_settings import SimulationSettings
 
-RECORDINGS, BLUEPRINT = "recordings", "networks.toml"
-"""Folder of recordings from memory and file of networks, in a run folder."""
+PROJECT_FILE, RECORDINGS, BLUEPRINT = Path("project.toml"), "recordings", "networks.toml"
+"""Project file, folder of recordings from memory and file of networks, in a run folder."""
 
 
 class _UnrecordedError(Exception):
     """A part of a specification that a project file cannot contain."""
 
 
-def recorded_task(task: Task) -> tuple[Task, dict[str, bytes]]:
+def recorded_task(task: Task) -> Task:
     """Task with its specification as a project file, and the files of a run folder that the project needs beside it.
 
     If the specification contains code or another part that a project file cannot contain, `unrecorded` of the task
     names it.
     """
     if task.project_text:
-        return task, {}
+        return task
     files: dict[str, bytes] = {}
     try:
         paths = {recording.name: _paths(recording, files) for recording in task.recordings}
+        _check_names(paths)
         text = "\n".join(_sections(task, paths, files)) + "\n"
     except _UnrecordedError as error:
-        return replace(task, unrecorded=str(error)), {}
+        return replace(task, unrecorded=str(error))
     hashes = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
     parts = (task.problem.train, task.problem.held_out)
     problem = task.problem.with_runs(*([_with_source(run, paths, hashes) for run in runs] for runs in parts))
-    return replace(task, problem=problem, project_text=text, project_file=Path("project.toml")), files
+    return replace(task, problem=problem, project_text=text, project_file=PROJECT_FILE, files=files)
 
 
 def warn_if_unrecorded(task: Task) -> None:
@@ -85,6 +86,14 @@ def _paths(recording: Recording, files: dict[str, bytes]) -> list[str]:
     path = f"{RECORDINGS}/{recording.name}.npz"
     files[path] = npz_content(table.columns)
     return [path]
+
+
+def _check_names(paths: Mapping[str, Sequence[str]]) -> None:
+    """Raise if the project would give recordings other names."""
+    names = unique_names([Path(files[0]) for files in paths.values()])
+    for name, project_name in zip(paths, names, strict=True):
+        if name != project_name:
+            raise _UnrecordedError(f"the recording {name!r} has another name than its file, {project_name!r}")
 
 
 def _sections(task: Task, paths: Mapping[str, Sequence[str]], files: dict[str, bytes]) -> Iterator[str]:

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from unittest.mock import Mock
 
 import pytest
 
@@ -14,7 +15,7 @@ from hybridsim.project.run_folder.history import History, Step
 from hybridsim.project.run_folder.lock import folder_lock
 from support.folder_errors import folder_error
 
-MANIFEST = {"format": 5, "name": "arm"}
+MANIFEST = {"format": 6, "name": "arm"}
 LOCK_HOLDER = """
 import sys, time
 from pathlib import Path
@@ -86,12 +87,31 @@ def test_a_fit_can_start_in_a_partially_created_run_folder(tmp_path):
     run_folder = RunFolder(tmp_path)
     (tmp_path / "lock").write_text("1")
     (tmp_path / ".manifest.json.0af.part").write_text("{")
-    run_folder.project_file.write_text("# project")
     run_folder.make_folder()
     run_folder.remove_partial_files()
     run_folder.begin(MANIFEST, "# project")
     assert run_folder.manifest() == MANIFEST
     assert not list(tmp_path.glob(".*"))
+
+
+def test_a_start_that_was_killed_is_completed(tmp_path, monkeypatch):
+    run_folder, files = RunFolder(tmp_path), {"recordings/run.npz": b"columns"}
+    run_folder.begin(MANIFEST, "# old")
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(RunFolder, "write_specification", Mock(side_effect=KeyboardInterrupt))
+        run_folder.begin(MANIFEST, "# project", files)
+    run_folder.make_folder()
+    run_folder.write_specification("# project", files)
+    assert run_folder.project_file.read_text() == "# project"
+    assert (tmp_path / "recordings/run.npz").read_bytes() == b"columns"
+
+
+@pytest.mark.parametrize("name", ["project.toml", "result.json", "recordings/run.npz", "plots/mine.png"])
+def test_files_of_a_folder_without_a_fit_are_the_users(tmp_path, name):
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("mine")
+    with folder_error("contains no fit, but other files"):
+        RunFolder(tmp_path).make_folder()
 
 
 def test_starting_over_deletes_only_files_of_run_folders(tmp_path):
@@ -126,7 +146,7 @@ def test_invalid_run_folders_are_refused(tmp_path):
         run_folder.manifest()
     for version in (1, 2, 99):
         run_folder.manifest_file.write_text(json.dumps({"format": version}))
-        with folder_error(r"does not have format 5.*use the version that wrote it"):
+        with folder_error(r"does not have format 6.*use the version that wrote it"):
             run_folder.manifest()
 
 

@@ -33,7 +33,9 @@ WORSENING_RATIO = 1.01
 """
 ESTIMATED, UNDETERMINED, NOT_COMPUTED = "estimated", "undetermined", "not computed"
 """Kinds of standard errors: finite, infinite because the data do not determine the value, or not computed."""
-STANDARD_ERROR_LEGEND = "±: standard error; a question mark where the recordings do not determine the value"
+STANDARD_ERROR_LEGEND = (
+    "±: standard error; a question mark where the recordings do not determine the value, a dash where none was computed"
+)
 CONVERGED, NOT_CONVERGED = "converged", "not converged"
 
 

@@ -10,8 +10,8 @@ from hybridsim.core.console import text_table
 from hybridsim.core.messages import SIGMA, pluralize
 from hybridsim.project.report.result import (
     CONVERGED,
+    ESTIMATED,
     STANDARD_ERROR_LEGEND,
-    UNDETERMINED,
     score_label,
     standard_error_text,
 )
@@ -33,7 +33,7 @@ def result_text(result: Mapping[str, Any]) -> Iterator[RenderableType]:
         yield text_table(titles, [_parameter_cells(row) for row in rows[:MAX_ROWS]], right=("before", "after", "±"))
     if len(rows) > MAX_ROWS:
         yield Text(f"and {len(rows) - MAX_ROWS} more parameters")
-    if any(row["std_kind"] == UNDETERMINED for row in rows):
+    if any(row["std_kind"] != ESTIMATED for row in rows):
         yield Text(STANDARD_ERROR_LEGEND)
     if result["run_values"]:
         names = list(next(iter(result["run_values"].values())))

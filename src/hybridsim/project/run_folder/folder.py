@@ -28,8 +28,14 @@ from hybridsim.project.run_folder.write import write_file, write_json
 
 Mode = Literal["new", "resume", "fresh"]
 
+Files = Mapping[str, bytes | Path]
+"""Content of files, or files to copy, by name in a run folder."""
+
+SPECIFICATION_FILES = ("recordings/*.npz", "networks.toml", "networks.safetensors")
+"""Files to which the specification of a fit in Python refers; written before the fit begins."""
 FILES = (
     "project.toml",
+    *SPECIFICATION_FILES,
     "manifest.json",
     "history.jsonl",
     "checkpoint-*.safetensors",
@@ -45,8 +51,6 @@ FILES = (
     ".*.part",
 )
 """Files of a run folder; other files in it are never removed."""
-SPECIFICATION_FILES = ("recordings", "networks.toml", "networks.safetensors")
-"""Files and folders to which the specification of a fit in Python refers; written before the fit begins."""
 DISCOVERY_FILE = "discovery.json"
 """File that identifies the folder of a discovery."""
 
@@ -103,18 +107,37 @@ class RunFolder:
             command="--resume continues it, --fresh deletes it and starts over, --out selects another folder",
         )
 
-    def begin(
-        self, manifest: dict[str, Any], project_text: str, files: Mapping[str, bytes] = MappingProxyType({})
-    ) -> None:
-        """Start a new fit: remove the files of an earlier one and write project, its files, and manifest."""
+    def begin(self, manifest: dict[str, Any], project_text: str, files: Files = MappingProxyType({})) -> None:
+        """Start a new fit: remove the files of an earlier one, and write manifest, project and its files.
+
+        The manifest of the earlier fit remains until the new one replaces it, so that the folder stays a run folder
+        even if this is interrupted; `write_specification` completes it.
+        """
         for path in self._files():
-            # the manifest first: without it the folder contains no fit, even if removal is interrupted
-            path.unlink(missing_ok=True)
-        for name, content in files.items():
-            (self.path / name).parent.mkdir(exist_ok=True)
-            write_file(self.path / name, content)
-        write_file(self.project_file, project_text)
+            if path != self.manifest_file:
+                path.unlink(missing_ok=True)
         write_json(self.manifest_file, manifest)
+        self.write_specification(project_text, files)
+
+    def write_specification(self, project_text: str, files: Files = MappingProxyType({})) -> None:
+        """Write the project, and the files to which it refers, unless they are there."""
+        for name, content in files.items():
+            path = self.path / name
+            path.parent.mkdir(exist_ok=True)
+            if not path.exists():
+                write_file(path, content if isinstance(content, bytes) else content.read_bytes())
+        if not self.project_file.exists():
+            write_file(self.project_file, project_text)
+
+    def specification_files(self) -> dict[str, Path]:
+        """Files to which the project refers, by name."""
+        found = (path for pattern in SPECIFICATION_FILES for path in sorted(self.path.glob(pattern)))
+        return {path.relative_to(self.path).as_posix(): path for path in found}
+
+    def remove(self) -> None:
+        """Remove all files of the fit."""
+        for path in [*self._files(), self.manifest_file]:
+            path.unlink(missing_ok=True)
 
     def remove_partial_files(self) -> None:
         """Remove files that a killed process had not finished writing."""
@@ -190,11 +213,10 @@ class RunFolder:
         return value
 
     def _files(self) -> list[Path]:
-        paths = [path for pattern in FILES for path in self.path.glob(pattern) if not path.is_dir()]
-        return sorted(paths, key=lambda path: path != self.manifest_file)
+        """Files of the fit in the folder."""
+        return [path for pattern in FILES for path in self.path.glob(pattern) if not path.is_dir()]
 
     def _foreign_files(self) -> list[str]:
-        """Names of files in the folder that do not belong to a fit."""
-        known = {*self._files(), self.path / "lock", self.plots, self.predictions}
-        known |= {self.path / name for name in SPECIFICATION_FILES}
+        """Names of files in the folder, which contains no fit, that a fit has not just begun to write."""
+        known = {self.path / "lock", *self.path.glob(".*.part")}
         return sorted(path.name for path in self.path.iterdir() if path not in known)

@@ -1,7 +1,6 @@
 """Manifest of a fit: provenance of its inputs, versions and machine, to detect changes later."""
 
 import hashlib
-import inspect
 import os
 import platform
 import sys
@@ -18,10 +17,16 @@ import numpy as np
 import hybridsim
 from hybridsim.data.run import Run
 from hybridsim.identify.task import Task
-from hybridsim.sim.cache_key import cache_key
+from hybridsim.project.run_folder.code_identity import CodeIdentity
+from hybridsim.sim.cache_key import UnidentifiedError
 
-FORMAT = 5
+FORMAT = 6
 """Version of the format of run folders."""
+MECHANISM = "values of the mechanism, as read from the files that its file includes, or of an initial network"
+RUNS = "values of the recordings, as this version and the channels convert them"
+SPECIFICATION = "free parameters, noise, stages, or the names of runs"
+CODE = "functions or classes of the experiment, or settings of its simulator"
+"""Parts of a fit that are compared by their values, as phrases."""
 LIBRARIES = ("jax", "jaxlib", "numpy", "scipy", "llvmlite", "safetensors")
 
 
@@ -32,6 +37,7 @@ def manifest(task: Task, command: Sequence[str]) -> dict[str, Any]:
         task: fit problem, stages and their origin.
         command: command line.
     """
+    code, unidentified = _code(task)
     return {
         "format": FORMAT,
         "name": task.name,
@@ -53,7 +59,8 @@ def manifest(task: Task, command: Sequence[str]) -> dict[str, Any]:
             "training": [run.name for run in task.problem.train],
             "held_out": [run.name for run in task.problem.held_out],
         },
-        "values_sha256": _values_hash(task),
+        "values_sha256": _values(task, code),
+        "unidentified": unidentified,
         "versions": {
             "hybridsim": hybridsim.__version__,
             "python": platform.python_version(),
@@ -83,8 +90,11 @@ def input_changes(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
     removed = [file for sha, file in old_files.items() if sha not in new_files]
     changes += [f"the data {file}" if file in removed else f"the data {file}, which is new" for file in added]
     changes += [f"the data {file}, which is no longer used" for file in removed if file not in added]
-    if not changes and before["values_sha256"] != now["values_sha256"]:
-        changes.append("a file that the model includes, or the interpretation of model and data by a new version")
+    if not changes:
+        values = now["values_sha256"]
+        changes += [part for part, sha in values.items() if before["values_sha256"].get(part) != sha]
+    if now["unidentified"]:
+        changes.append(f"{now['unidentified']}, which cannot be compared with that of another program")
     return changes
 
 
@@ -113,49 +123,41 @@ def _file_hash(path: Path) -> str:
     return _bytes_hash(path.read_bytes())
 
 
-def _values_hash(task: Task) -> str:
-    """SHA-256 of all inputs of the fit: values of the model, of the data, and the parameter space."""
+def _values(task: Task, code: Sequence[str]) -> dict[str, str]:
+    """SHA-256 of the parts of the fit that were read from files or given in Python."""
     problem, space = task.problem, task.problem.space
-    digest = hashlib.sha256()
     leaves = jax.tree_util.tree_flatten_with_path(problem.setup)[0]
-    named = [(jax.tree_util.keystr(path), leaf) for path, leaf in leaves if hasattr(leaf, "dtype")]
-    limits = zip(("initial", "lower", "upper"), (space.initial, space.lower, space.upper), strict=True)
-    noise = ((f"noise of {name}", value) for name, value in problem.channel_roles.noise.items())
-    for name, values in (*named, *limits, *noise, *_series((*problem.train, *problem.held_out))):
+    mechanism = [(jax.tree_util.keystr(path), leaf) for path, leaf in leaves if hasattr(leaf, "dtype")]
+    names = ("initial", "lower", "upper", "prior_mean", "prior_std", "l1", "l2")
+    parameters = [(name, getattr(space, name)) for name in names]
+    noise = [(f"noise of {name}", value) for name, value in problem.channel_roles.noise.items()]
+    runs = [f"{kind} {run.name}" for kind in ("train", "held_out") for run in getattr(problem, kind)]
+    specification = (*problem.layout().names, *map(repr, task.stages), *map(repr, task.free), *runs)
+    return {
+        MECHANISM: _hash(mechanism),
+        RUNS: _hash(_series((*problem.train, *problem.held_out))),
+        SPECIFICATION: _hash((*parameters, *noise), specification),
+        CODE: _hash((), code),
+    }
+
+
+def _hash(arrays: Iterable[tuple[str, Any]], lines: Iterable[str] = ()) -> str:
+    digest = hashlib.sha256()
+    for name, values in arrays:
         array = np.array(values, order="C")
         digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
         digest.update(array.tobytes())
-    runs = [f"{kind} {run.name}" for kind in ("train", "held_out") for run in getattr(problem, kind)]
-    lines = (*problem.layout().names, *map(repr, task.stages), *map(repr, task.free), *runs, *_structure(task))
     digest.update("\n".join(lines).encode())
     return digest.hexdigest()
 
 
-def _structure(task: Task) -> Iterator[str]:
-    """Everything of the simulator and the sensors that is not an array: names, integrator, networks, functions."""
+def _code(task: Task) -> tuple[list[str], str]:
+    """Lines that identify what is no array in simulator and sensors, or else what cannot be identified."""
     leaves, structure = jax.tree.flatten(task.problem.setup)
-    key = cache_key(structure, [leaf for leaf in leaves if not hasattr(leaf, "dtype")])
-    if key is not None:
-        # without the versions in its first line
-        yield key.partition("\n")[2]
-        return
-    experiment, sim = task.experiment, task.problem.setup.sim
-    yield f"{experiment.integrator} {experiment.floor} {sim.axis_names} {task.problem.setup.sensors.terms}"
-    grafts = ((graft.outputs, graft.inputs, graft.mode, graft.per) for graft in sim.blueprint.grafts)
-    yield from map(repr, grafts)
-    functions = [channel.measures for channel in experiment.channels if callable(channel.measures)]
-    parts = [sim.contact, *sim.actuation.stages, *(graft.net for graft in sim.blueprint.grafts)]
-    yield from (_source(code) for code in (*functions, *map(type, parts)))
-
-
-def _source(code: Any) -> str:
-    """Source text of a function or class of the user's; its name if there is none."""
     try:
-        return inspect.getsource(code)
-    except (OSError, TypeError):
-        compiled = getattr(code, "__code__", None)
-        instructions = b"" if compiled is None else compiled.co_code + repr(compiled.co_consts).encode()
-        return f"{code.__module__}.{code.__qualname__} {_bytes_hash(instructions)}"
+        return CodeIdentity().lines(structure, [leaf for leaf in leaves if not hasattr(leaf, "dtype")]), ""
+    except UnidentifiedError as error:
+        return [], str(error)
 
 
 def _series(runs: Iterable[Run]) -> Iterator[tuple[str, np.ndarray]]:
