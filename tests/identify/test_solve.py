@@ -10,11 +10,13 @@ from hybridsim.identify.solve import solve
 from hybridsim.identify.solvers.adam import Adam
 from hybridsim.identify.solvers.lbfgs import LBFGS
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
+from hybridsim.identify.solvers.registry import SOLVERS as REGISTERED
 from hybridsim.identify.stage import Stage
 from hybridsim.params.free import Free
 from support.fit_problems import CopyingCheckpointStore, double_pendulum_problem, pendulum_problem
 
 SOLVERS = {
+    **{name: solver(max_steps=25) for name, solver in REGISTERED.items()},  # type: ignore[call-arg]
     "lm": LevenbergMarquardt(max_steps=6),
     "lbfgs": LBFGS(max_steps=25, memory=4),
     "adam": Adam(max_steps=23, batch_size=2, check_every=5, seed=3),

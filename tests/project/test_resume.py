@@ -12,8 +12,8 @@ import pytest
 
 from hybridsim.core.errors import HybridsimError
 from hybridsim.identify.solvers.adam import Adam
-from hybridsim.identify.solvers.lbfgs import LBFGS
 from hybridsim.identify.solvers.levenberg_marquardt import LevenbergMarquardt
+from hybridsim.identify.solvers.registry import SOLVERS as REGISTERED
 from hybridsim.identify.stage import Stage
 from hybridsim.project import fit_run
 from hybridsim.project.fit_run import run_fit
@@ -24,7 +24,8 @@ from hybridsim.project.run_folder.manifest import manifest, version_changes
 from support.fit_tasks import arm_task, solver_without_tolerances
 from support.folder_errors import folder_error
 
-SOLVERS = {"lm": solver_without_tolerances(8), "lbfgs": LBFGS(max_steps=8), "adam": Adam(max_steps=8, batch_size=2)}
+SOLVERS = {name: solver(max_steps=8) for name, solver in REGISTERED.items()}  # type: ignore[call-arg]
+SOLVERS |= {"lm": solver_without_tolerances(8), "adam": Adam(max_steps=8, batch_size=2)}
 
 
 def stages(solver: str) -> tuple[Stage, ...]:

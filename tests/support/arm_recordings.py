@@ -4,6 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
+from hybridsim.data.channel import Channel
+from hybridsim.identify.experiment import Experiment
 from hybridsim.io.load import load_model
 from hybridsim.sim.rollout import simulate
 from hybridsim.sim.simulator import Simulator
@@ -31,3 +33,10 @@ def write_arm(folder: Path, runs: int = 4) -> None:
         table = np.column_stack([t, angles, torque])
         file = folder / "runs" / f"run{k}.csv"
         np.savetxt(file, table, delimiter=",", header="time,q1_deg,q2_deg,tau1", comments="", fmt="%.17g")
+
+
+def small_experiment(**settings) -> Experiment:
+    """Experiment with the arm in the working directory, and one of its angles as the only channel."""
+    channels = [Channel("q1_deg", "joint.q[shoulder]", unit="deg", noise=0.05)]
+    arguments = {"dt": DT, "channels": channels, "commands": {"shoulder": "tau1"}} | settings
+    return Experiment(load_model("arm.urdf"), **arguments)

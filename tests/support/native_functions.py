@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import jax
 import llvmlite.binding as llvm
 import numpy as np
-from scipy import special
 
-from hybridsim.native.graph.graph import FLOAT, FUNCTIONS, INT, Graph
+from hybridsim.native.graph.elementary import FUNCTIONS, reference_function
+from hybridsim.native.graph.graph import FLOAT, INT, Graph
 from hybridsim.native.runtime.function import NativeFunction
 
 # evaluation of graphs with NumPy
@@ -75,13 +75,10 @@ PLAIN_OPS = {
 }  # fmt: skip
 """Operations with a SIMD instruction, without integer conversions."""
 
-_NUMPY_NAMES = {
-    "asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh"
-}  # fmt: skip
 NUMPY_OPS = {
-    **{f: getattr(np, _NUMPY_NAMES.get(f, f)) for f in FUNCTIONS if f not in ("logistic", "erf", "erfc")},
+    **{name: reference_function(name) for name in FUNCTIONS},
     **PLAIN_OPS,
-    "logistic": special.expit, "erf": special.erf, "erfc": special.erfc, "pow": np.power, "atan2": np.arctan2,
+    "pow": np.power, "atan2": np.arctan2,
     "rem": np.fmod, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "le": np.less_equal, "ne": np.not_equal,
     "imul": np.multiply, "float32": lambda a: np.float32(a).astype(float),
     "to_float": lambda a: np.asarray(a, float), "to_int": lambda a: np.trunc(a).astype(np.int64),

@@ -25,7 +25,7 @@ def blueprint(
     out: Path | None = None,
     weights: Path | None = None,
     graft: int = 0,
-    loader: Loader = ModelLoader(),  # noqa: B008 - frozen
+    loader: Loader = ModelLoader(),
     json: bool = False,
 ) -> int:
     """Show the inputs and outputs of a blueprint's networks as a table and a diagram, or export one network as C.

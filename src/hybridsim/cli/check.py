@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from hybridsim.model.model import Model
 
 
-def check(model: ModelName, loader: Loader = ModelLoader(), json: bool = False) -> int:  # noqa: B008 - frozen
+def check(model: ModelName, loader: Loader = ModelLoader(), json: bool = False) -> int:
     """Show the contents of a model file and every problem found in it.
 
     The exit code is 0 if the model can be used, 1 if not.

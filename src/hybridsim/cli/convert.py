@@ -12,7 +12,7 @@ from hybridsim.cli.output import print_json, say
 def convert(
     model: ModelName,
     out: Annotated[Path, tyro.conf.Positional],
-    loader: Loader = ModelLoader(),  # noqa: B008 - frozen
+    loader: Loader = ModelLoader(),
     json: bool = False,
 ) -> int:
     """Convert a model to URDF or MJCF; the suffix of OUT selects the format (.urdf, .xml or .mjcf).

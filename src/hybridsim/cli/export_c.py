@@ -16,7 +16,7 @@ def export_c(
     dt: float | None = None,
     prefix: str | None = None,
     fma: bool = True,
-    loader: Loader = ModelLoader(),  # noqa: B008 - frozen
+    loader: Loader = ModelLoader(),
     json: bool = False,
 ) -> int:
     """Export one time step of a model and its derivatives as C99 source for controllers.

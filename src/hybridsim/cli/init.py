@@ -21,7 +21,7 @@ def init(
     out: Path = Path("project.toml"),
     sample_interval: float | None = None,
     force: bool = False,
-    loader: Loader = ModelLoader(),  # noqa: B008 - frozen
+    loader: Loader = ModelLoader(),
     json: bool = False,
 ) -> int:
     """Write a starter project for a model and its recordings; columns are matched to joints by name.

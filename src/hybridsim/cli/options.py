@@ -1,5 +1,6 @@
 """Options common to several commands: the model, the options of its loader, and choices by name."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -36,7 +37,7 @@ class ModelLoader:
     inertia: InertiaPolicy = "file"
     """Treatment of moving URDF links without mass or inertia: use the values of the file (file), compute them from the
     shapes (from_geometry), or report an error (error)."""
-    packages: dict[str, Path] = field(default_factory=dict)
+    packages: Mapping[str, Path] = field(default_factory=dict)
     """Folders of ROS packages, to resolve package:// paths: --packages my_robot /path/to/my_robot."""
     allowed_folders: tuple[Path, ...] = ()
     """Folders outside that of the model from which meshes and included files may be read."""

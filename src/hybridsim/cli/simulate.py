@@ -1,7 +1,9 @@
 """`hybridsim simulate`: simulate a mechanism and write its trajectory."""
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hybridsim.cli.interrupt import StopRequest
@@ -38,11 +40,11 @@ def simulate(
     only: tuple[str, ...] = (),
     exclude: tuple[str, ...] = (),
     self_collision: bool = True,
-    position: dict[str, float] = {},  # noqa: B006 - never changed
-    velocity: dict[str, float] = {},  # noqa: B006
-    command: dict[str, float] = {},  # noqa: B006
+    position: Mapping[str, float] = MappingProxyType({}),
+    velocity: Mapping[str, float] = MappingProxyType({}),
+    command: Mapping[str, float] = MappingProxyType({}),
     every: int = 1,
-    loader: Loader = ModelLoader(),  # noqa: B008 - frozen
+    loader: Loader = ModelLoader(),
     json: bool = False,
 ) -> int:
     """Simulate a mechanism from its home configuration and write the trajectory to a CSV file.
@@ -161,7 +163,7 @@ def step_count(time: float, dt: float) -> int:
     return math.ceil(time / dt * (1.0 - 1e-9))
 
 
-def _with_entries(values, names: tuple[str, ...], entries: dict[str, float], quantity: str):
+def _with_entries(values, names: tuple[str, ...], entries: Mapping[str, float], quantity: str):
     """`values` with some entries replaced by name."""
     import numpy as np
 

@@ -7,7 +7,7 @@ from hybridsim.cli.output import print_json, print_table, say
 from hybridsim.core.errors import ModelWarning
 
 
-def taps(model: ModelName, loader: Loader = ModelLoader(), json: bool = False) -> int:  # noqa: B008 - frozen
+def taps(model: ModelName, loader: Loader = ModelLoader(), json: bool = False) -> int:
     """List the quantities that networks can read or modify.
 
     Below the table, the names of the model's bodies, joints and contacts are listed.

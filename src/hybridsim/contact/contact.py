@@ -71,7 +71,7 @@ class AbstractContact(eqx.Module):
             dt: time step [s].
             taps: taps of the step.
         """
-        raise NotImplementedError(f"{type(self).__name__} has no constraints")
+        raise NotImplementedError(f"{type(self).__name__} has constraints, but no method solve_constraints")
 
 
 class NoContact(AbstractContact):

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 
-import numpy as np  # noqa: F401 - loads the BLAS that threadpoolctl limits
 from threadpoolctl import ThreadpoolController
 
 
@@ -22,4 +21,6 @@ def limit_blas_to_one_thread() -> Iterator[None]:
 
 @cache
 def _libraries() -> ThreadpoolController:
+    import scipy.linalg  # noqa: F401 - loads the BLAS of SciPy and of NumPy; here because it loads slowly
+
     return ThreadpoolController()

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -18,7 +19,6 @@ from hybridsim.identify.channel_units import channel_units
 from hybridsim.identify.experiment import Experiment
 from hybridsim.identify.network_scales import scale_to_data
 from hybridsim.identify.problem import FitProblem
-from hybridsim.identify.solvers.adam import Adam
 from hybridsim.identify.stage import Stage
 from hybridsim.identify.windows import ChannelRoles, time_span
 from hybridsim.networks.mlp import MLP
@@ -251,7 +251,6 @@ def _normalize_networks(problem: FitProblem) -> FitProblem:
 
 
 def _with_seed(stage: Stage, seed: int) -> Stage:
-    solver = stage.solver
-    if isinstance(solver, Adam) and solver.seed is None:
-        return replace(stage, solver=replace(solver, seed=seed))
-    return stage
+    solver: Any = stage.solver
+    needs_seed = getattr(solver, "seed", seed) is None
+    return replace(stage, solver=replace(solver, seed=seed)) if needs_seed else stage

@@ -14,8 +14,9 @@ from hybridsim.native.c import emit_function
 from hybridsim.native.c.emit_file import HELPERS, c_file
 from hybridsim.native.c.emit_function import SlotLocation, c_function
 from hybridsim.native.c.literal import literal
+from hybridsim.native.graph.elementary import FUNCTIONS
 from hybridsim.native.graph.functions import EXPANSIONS
-from hybridsim.native.graph.graph import FUNCTIONS, INT, Graph
+from hybridsim.native.graph.graph import INT, Graph
 from hybridsim.native.llvm import emit_straight_line
 from hybridsim.native.runtime.function import NativeFunction
 from support.c_library import EXACT, STRICT, build, call, needs_compiler, run, same_bits

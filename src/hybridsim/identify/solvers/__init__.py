@@ -1,1 +1,1 @@
-"""Local solvers: Levenberg–Marquardt, L-BFGS, Adam."""
+"""Local solvers."""

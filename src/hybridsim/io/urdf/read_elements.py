@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -149,7 +150,7 @@ def _kind(reader: Reader, element: Element) -> JointKind:
     return KINDS.get(text, JointKind.REVOLUTE)
 
 
-def _dof_parameters(reader: Reader, element: Element) -> dict[str, float]:
+def _dof_parameters(reader: Reader, element: Element) -> dict[str, Any]:
     parameters = {}
     for parameter, (tag, attribute) in DOF_ATTRIBUTES.items():
         default = getattr(JointSpec, parameter)

@@ -18,6 +18,8 @@ from hybridsim.core.errors import UnsupportedOperationError
 from hybridsim.native.c.emit_loops import array_lines, copy_lines
 from hybridsim.native.c.literal import literal
 from hybridsim.native.graph.arrays import ArrayInput, OuterProduct
+from hybridsim.native.graph.elementary import FUNCTIONS
+from hybridsim.native.graph.functions import EXPANSIONS
 from hybridsim.native.graph.graph import ARRAY, BOOL, FLOAT, INT, Graph
 from hybridsim.native.graph.partition import Outputs
 from hybridsim.native.graph.schedule import depth_first_schedule
@@ -219,7 +221,7 @@ _OPERATIONS = {
     "shl": "$shl({}, {})", "ashr": "$ashr({}, {})", "lshr": "$lshr({}, {})", "idiv": "$idiv({}, {})",
     "irem": "$irem({}, {})", "bits": "$bits({})", "from_bits": "$from_bits({})", "to_float": "(double)$signed({})",
     "to_int": "$to_int({})", "rem": "fmod({}, {})",
-    **{name: f"{name}({{}})" for name in "asinh acosh atanh cbrt erf erfc".split()},
+    **{name: f"{name}({{}})" for name in FUNCTIONS if name not in EXPANSIONS},
 }  # fmt: skip
 """C expression of each operation; `$` is the prefix of the helpers' names."""
 _INTEGER_OPERATIONS = _OPERATIONS | {"lt": "$signed({}) < $signed({})", "le": "$signed({}) <= $signed({})"}

@@ -5,6 +5,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from hybridsim.native.graph.elementary import FUNCTIONS, reference_function
+
 
 def divide(x: float, y: float) -> float:
     """Quotient as defined by IEEE 754, division by zero included."""
@@ -17,16 +19,10 @@ def divide(x: float, y: float) -> float:
 
 def evaluate_function(name: str, *values: float) -> float:
     """Value of an elementary function; `float32` rounds to single precision."""
-    names = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh"}
-    names |= {"atanh": "arctanh", "pow": "power", "atan2": "arctan2", "rem": "fmod"}
+    names = {"pow": "power", "atan2": "arctan2", "rem": "fmod"}
+    function = reference_function(name) if name in FUNCTIONS else getattr(np, names.get(name, name))
     with np.errstate(all="ignore"):
-        if name == "float32":
-            return float(np.float32(values[0]))
-        if name in ("logistic", "erf", "erfc"):
-            from scipy import special  # imported here because it loads slowly
-
-            return float(getattr(special, "expit" if name == "logistic" else name)(values[0]))
-        return float(getattr(np, names.get(name, name))(*values))
+        return float(function(*values))
 
 
 def saturate_to_int64(value: float) -> int:

@@ -27,11 +27,6 @@ from hybridsim.native.graph.constant_folding import (
 FLOAT, INT, BOOL, ARRAY = "f", "i", "b", "a"
 """Kinds of values: float64, int64, Boolean, array of these."""
 
-FUNCTIONS = (
-    "sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh exp exp2 expm1 log log1p logistic cbrt erf erfc"
-).split()
-"""Elementary functions of one argument; `functions.py` expands the common ones into arithmetic."""
-
 
 class Graph:
     """Nodes in topological order, each an operation with operands."""

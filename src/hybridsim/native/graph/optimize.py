@@ -8,8 +8,9 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 
+from hybridsim.native.graph.elementary import FUNCTIONS
 from hybridsim.native.graph.functions import expand
-from hybridsim.native.graph.graph import FUNCTIONS, Graph
+from hybridsim.native.graph.graph import Graph
 from hybridsim.native.graph.loop_fusion import fuse_loops
 from hybridsim.native.graph.reassociate import reassociate_sums
 

@@ -17,14 +17,19 @@ from hybridsim.native.graph.arrays import (
     array_node,
     element_node,
 )
+from hybridsim.native.graph.elementary import FUNCTIONS
 from hybridsim.native.graph.graph import ARRAY, Graph
 from hybridsim.native.graph.partition import Outputs, source_slot
 
 OP_COST = {
-    "neg": 0, "extract": 0, "div": 10, "sqrt": 12, "sin": 20, "cos": 20, "tan": 40, "asin": 30, "acos": 30, "atan": 30,
-    "atan2": 35, "exp": 20, "exp2": 20, "expm1": 30, "sinh": 30, "cosh": 30, "tanh": 25, "logistic": 30, "log": 25,
-    "log1p": 30, "pow": 70, "erf": 60, "erfc": 60, "cbrt": 40, "asinh": 35, "acosh": 35, "atanh": 35,
-}  # fmt: skip
+    "neg": 0,
+    "extract": 0,
+    "div": 10,
+    "sqrt": 12,
+    "atan2": 35,
+    "pow": 70,
+    **{name: function.cost for name, function in FUNCTIONS.items()},
+}
 """Cost of operations, in additions; 1 for those not listed."""
 SAVE_COST = 6
 """Cost of one store and one load, in additions."""

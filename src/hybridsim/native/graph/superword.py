@@ -13,7 +13,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from hybridsim.native.graph.graph import ARRAY, FUNCTIONS, Graph
+from hybridsim.native.graph.elementary import FUNCTIONS
+from hybridsim.native.graph.graph import ARRAY, Graph
 
 Superword = tuple[int, ...]
 """The nodes of one vector operation, by lane."""

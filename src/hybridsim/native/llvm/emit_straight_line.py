@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from hybridsim.core.errors import UnsupportedOperationError
 from hybridsim.native.graph.arrays import ArrayInput, Stack
+from hybridsim.native.graph.elementary import FUNCTIONS
 from hybridsim.native.graph.graph import BOOL, FLOAT, INT, Graph
 from hybridsim.native.graph.superword import Packing, Superword
 
@@ -380,10 +381,7 @@ class StraightLineBlock:
         return result
 
 
-_C_FUNCTIONS = {
-    *"sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh exp exp2 expm1 log log1p cbrt erf erfc".split(),
-    *"pow atan2 rem".split(),
-}
+_C_FUNCTIONS = {*(name for name, function in FUNCTIONS.items() if function.is_in_c), "pow", "atan2", "rem"}
 
 
 def _zero(type_: str) -> str:

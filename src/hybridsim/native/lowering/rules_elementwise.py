@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from hybridsim.core.errors import UnsupportedOperationError
-from hybridsim.native.graph.graph import BOOL, FLOAT, FUNCTIONS, Graph
+from hybridsim.native.graph.elementary import FUNCTIONS
+from hybridsim.native.graph.graph import BOOL, FLOAT, Graph
 from hybridsim.native.lowering.lower import Lowering, Nodes, Rule, kind_of
 from hybridsim.native.lowering.rules_bits import with_wraparound
 

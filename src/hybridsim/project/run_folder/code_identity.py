@@ -1,13 +1,11 @@
 """Identity of a specification that contains the user's own functions and classes.
 
 A fit is resumed only with the code that it was started with. Functions are compared by their bytecode, default values,
-closures and the global variables that they use; classes by their bases, methods and constants; objects by their class
-and attributes. Code of installed packages is compared by name and version, and their objects by what pickle stores.
+closures and the global variables that they use; classes by their bases, methods and constants; objects by what they
+would be copied from. Code of installed packages is compared by name and version.
 """
 
 import dis
-import hashlib
-import pickle
 import sys
 import sysconfig
 from collections.abc import Iterator
@@ -62,18 +60,17 @@ class CodeIdentity(LibraryIdentity):
         return f"{type(x).__qualname__} of {self.value(wrapped)}"
 
     def foreign_object(self, x: Any) -> str:
-        """Text that identifies an object by its class and attributes."""
+        """Text that identifies an object by what a copy would be made from: class, arguments and attributes."""
         kind = type(x)
         if (known := self._reference(x)) is not None:
             return known
-        if not _is_installed(kind.__module__) and hasattr(x, "__dict__"):
-            attributes = (f"{name}={self.value(value)}" for name, value in vars(x).items())
-            return f"{self.value(kind)}({', '.join(attributes)})"
         try:
-            content = pickle.dumps(x, protocol=5)
+            parts = x.__reduce_ex__(4)
         except Exception:  # each class raises its own
             raise UnidentifiedError(f"an object of the class {kind.__qualname__}") from None
-        return f"{self.value(kind)}({hashlib.sha256(content).hexdigest()})"
+        if isinstance(parts, str):
+            return f"{self.value(kind)} {parts}"
+        return f"{self.value(kind)}{self.value([part if k < 3 else list(part or ()) for k, part in enumerate(parts)])}"
 
     def _reference(self, x: Any) -> str | None:
         """Reference to an object that has been described before; None if this is the first time."""
