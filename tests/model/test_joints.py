@@ -81,6 +81,14 @@ def test_retraction_has_an_inverse_and_its_derivative_is_the_rate(kind):
 
 
 @pytest.mark.parametrize("kind", MOVING)
+def test_only_joints_that_end_in_a_quaternion_have_a_retraction_of_their_own(kind):
+    """Coordinates of all others are added to their velocities, without a call of the joint's methods."""
+    joint = kind.joint
+    overridden = {name for name in ("retract", "difference", "rate") if name in vars(type(joint))}
+    assert overridden == (set() if joint.is_euclidean else {"retract", "difference", "rate"})
+
+
+@pytest.mark.parametrize("kind", MOVING)
 def test_dynamics_of_a_chain(kind):
     """Forward dynamics inverts inverse dynamics, and the kinetic energy is that of the mass matrix."""
     builder = ModelBuilder("chain").declare_unactuated()

@@ -173,7 +173,7 @@ def test_wrong_types_of_arguments_are_refused(folder, monkeypatch):
         hs.Stage(windw=0.5)
     with pytest.raises(SpecificationError, match=r"unit of Channel.* must be text, not 3"):
         hs.Channel("q", "joint.q[elbow]", unit=3)
-    with pytest.raises(SpecificationError, match=r"seed of FitSettings.* must be at least 0"):
+    with pytest.raises(SpecificationError, match=r"seed of fit must be at least 0"):
         hs.fit(small_experiment(), "joint.damping[*]", runs, seed=-1)
     with pytest.raises(TypeError, match="stages must be Stage"):
         hs.fit(small_experiment(), "joint.damping[*]", runs, stages="lm")

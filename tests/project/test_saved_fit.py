@@ -210,3 +210,18 @@ def test_contact_is_part_of_the_saved_specification(tmp_path):
     assert tuple(again.experiment.channels) == tuple(experiment.channels)
     assert str(again.experiment.contact) == str(contact) and again.experiment.backend == "xla"
     assert again.recordings == () and again.problem.train[0].name == "drop"
+
+
+def test_the_format_of_an_export_is_that_of_the_content(folder, monkeypatch, tmp_path):
+    (tmp_path / "arm.xml").write_text((folder / "arm.urdf").read_text())
+    monkeypatch.chdir(tmp_path)
+    runs = hs.load_recordings(str(folder / "runs" / "run0.csv"))
+    channels = [hs.Channel("q1_deg", "joint.q[shoulder]", unit="deg", noise=0.05)]
+    experiment = hs.Experiment(hs.load_model("arm.xml"), dt=0.002, channels=channels)
+    stage = hs.Stage(window=0.5, solver=hs.LevenbergMarquardt(max_steps=1))
+    result = hs.fit(experiment, "joint.damping[*]", runs, 0, stages=stage)
+    for name in ("fitted.urdf", "fitted.xml"):
+        result.export(name)
+        assert hs.load_model(name).joint.damping[0] == result.model.joint.damping[0]
+    with pytest.raises(HybridsimError, match=r"does not have the format of .*arm\.xml"):
+        result.export("fitted.mjcf")

@@ -110,6 +110,7 @@ class ArgumentLocator(NamedTuple):
         """Name of a record: `Free('joint.damping[*]')`, `solver of Stage`."""
         names = [self.parsed[key] for key in NAMING_KEYS if isinstance(self.parsed.get(key), str)]
         record = f"{self.schema.__name__}({names[0]!r})" if names and names[0] else self.schema.__name__
+        record = getattr(self.schema, "python_name", record)
         return f"{format_key_path(key_path)} of {record}" if key_path else record
 
     def key(self, key_path: KeyPath) -> str:

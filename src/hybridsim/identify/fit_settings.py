@@ -2,6 +2,7 @@
 
 from dataclasses import KW_ONLY
 from pathlib import Path
+from typing import ClassVar
 
 from pydantic import model_validator
 
@@ -12,6 +13,8 @@ from hybridsim.core.specification import Seed, setting_error, specification
 class FitSettings:
     """Name and random seed of a fit."""
 
+    python_name: ClassVar[str] = "fit"
+    """Function whose arguments these are in Python."""
     _: KW_ONLY
     seed: Seed = 0
     """Random seed of the initial weights of networks and of the order of minibatches."""

@@ -46,7 +46,7 @@ class Stage:
     @model_validator(mode="after")
     def _check_stage(self):
         if self.continuity is not None and self.initial_states == "measured":
-            fix = Advice('write {} or "prior"', Setting("initial_states", "free"))
+            fix = Advice("write {} or {}", Setting("initial_states", "free"), Setting("initial_states", "prior"))
             raise setting_error("continuity", "needs initial states that are not fixed", fix)
         if self.continuity is not None and self.stride is not None:
             raise setting_error("continuity", "needs windows without a stride", "remove stride")

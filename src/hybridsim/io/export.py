@@ -11,12 +11,15 @@ from hybridsim.core.errors import ModelError, ModelWarning, Severity
 from hybridsim.core.files import write_atomically
 from hybridsim.io import xml
 from hybridsim.io.compare import require_round_trip, require_same_structure
+from hybridsim.io.convert import WRITERS
 from hybridsim.io.edit_xml import Changes
 from hybridsim.io.load import read_spec
 from hybridsim.io.load_options import LoadKwargs, LoadOptions
 from hybridsim.io.mjcf.edit_mjcf import export_mjcf
+from hybridsim.io.mjcf.write_mjcf import write_mjcf
 from hybridsim.io.tolerated_problems import downgrade_tolerated
 from hybridsim.io.urdf.edit_urdf import URDF_PARAMETERS, UrdfEditor
+from hybridsim.io.urdf.write_urdf import write_urdf
 from hybridsim.io.xml import Element
 from hybridsim.model.assemble import assemble
 from hybridsim.model.merge import merge_fixed_joints
@@ -61,6 +64,15 @@ def export(original: str | Path, model: Model, out: str | Path, **kwargs: Unpack
     for message in _warning_messages(changes, root, Path(original), Path(out)):
         warnings.warn(message, ModelWarning, stacklevel=2)
     return changes
+
+
+def has_format_of(out: str | Path, original: str | Path) -> bool:
+    """Whether the extension of a new file is that of the original, or stands for the format of its content."""
+    suffix = Path(out).suffix.lower()
+    if suffix == Path(original).suffix.lower():
+        return True
+    writer = write_mjcf if xml.read(original)[1].tag == "mujoco" else write_urdf
+    return WRITERS.get(suffix) is writer
 
 
 def _require_spec(path: str | Path, source: bytes, root: Element, options: LoadOptions) -> ModelSpec:

@@ -54,7 +54,8 @@ def fit(
         train: training recordings.
         held_out: held-out recordings; or the fraction of `train` to hold out, or names among them, with wildcards. Of a
             single recording, a fraction is its last part. 0 for none.
-        stages: stages in order; by default windows of 0.25 s, then of 1 s, fitted by Levenberg–Marquardt.
+        stages: stages in order; by default windows of 0.25 s, then of 1 s, fitted by Levenberg–Marquardt, and whole
+            runs if actuators have internal states.
         seed: random seed of stochastic solvers.
         name: name of the fit.
         folder: run folder for checkpoints during the fit and the result, as `hybridsim fit` writes it.

@@ -15,7 +15,7 @@ from hybridsim.identify.experiment import Experiment
 from hybridsim.identify.score import WindowScores
 from hybridsim.identify.task import Task
 from hybridsim.io.edit_xml import Changes
-from hybridsim.io.export import export
+from hybridsim.io.export import export, has_format_of
 from hybridsim.model.model import Model
 from hybridsim.project.fit_run import write_report
 from hybridsim.project.report.comparison import HELD_OUT, TRAINING
@@ -87,8 +87,8 @@ class FitResult:
     def standard_errors(self) -> dict[str, float]:
         """Standard errors of the estimated values by name; infinite where the recordings do not determine them.
 
-        Values at a bound have none. None are computed with continuity between windows, overlapping windows or measured
-        initial states, and with more than 500 free parameters and weights.
+        Values at a bound have none. Where none are computed (continuity, windows with common samples, measured initial
+        states, more than 500 free parameters and weights), a remark of the result says why.
         """
         rows = [row for row in self.record["parameters"] if row["std_kind"] != NOT_COMPUTED]
         return {row["name"]: np.inf if row["std_kind"] == UNDETERMINED else row["std"] for row in rows}
@@ -114,7 +114,7 @@ class FitResult:
             DataError: the recordings cannot be used; carries every error.
         """
         problems: list[Problem] = []
-        runs = self.experiment.runs(as_recordings("predict", recordings), problems)
+        runs = self.experiment.runs(as_recordings("recordings", recordings), problems)
         if problems:
             raise DataError(dict.fromkeys(problems))
         return predict(self.task, self.theta, runs, horizon)
@@ -167,7 +167,7 @@ class FitResult:
                 f"the model {self.experiment.model.name!r} was not loaded from a file; hybridsim.convert(result.model, "
                 f"{str(file)!r}) writes a new one"
             )
-        if Path(file).suffix.lower() != Path(source.file).suffix.lower():
+        if not has_format_of(file, source.file):
             raise HybridsimError(
                 f"{file} does not have the format of {source.file}; hybridsim.convert(result.model, {str(file)!r}) "
                 "converts the model"

@@ -9,6 +9,7 @@ from hybridsim.core.errors import ModelError, Problem, Severity
 from hybridsim.io.attributes import Reader
 from hybridsim.io.load_options import InertiaPolicy, LoadOptions, option_hint
 from hybridsim.io.paths import resolve_uri
+from hybridsim.io.urdf.dof_attributes import DOF_ATTRIBUTES
 from hybridsim.io.urdf.read_elements import Joint, Link, read_joint, read_link
 from hybridsim.io.urdf.read_geometry import read_shapes
 from hybridsim.io.urdf.read_ignored import reject_xacro, report_ignored
@@ -32,13 +33,8 @@ from hybridsim.model.validate import model_problems
 
 MAX_LINKS = 2000
 
-_ELEMENT_OF_CODE = {
-    "axis.": "axis",
-    "limit.": "limit",
-    "effort_limit.": "limit",
-    "damping.": "dynamics",
-    "friction.": "dynamics",
-}
+_ELEMENT_OF_CODE = {"axis.": "axis", "limit.": "limit"}
+_ELEMENT_OF_CODE |= {f"{parameter}.": tag for parameter, (tag, _) in DOF_ATTRIBUTES.items()}
 """Child element of a joint that holds the value at fault, by prefix of the problem code."""
 
 
