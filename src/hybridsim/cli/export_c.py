@@ -33,7 +33,7 @@ def export_c(
     Args:
         model: file or built-in mechanism.
         out: C file to write; the header is written next to it.
-        integrator: semi-implicit euler, rk4, or implicit in velocity for stiff damping.
+        integrator: integration scheme; euler is semi-implicit, implicit is for stiff damping.
         dt: time step [s]; by default that of the model. It remains a parameter of the generated code.
         prefix: prefix of the C identifiers; by default derived from the model's name.
         fma: use fused multiply-add; disable it for processors that lack it.

@@ -35,7 +35,7 @@ def init(
 
     Args:
         model: file or built-in mechanism.
-        data: recordings (CSV, NPZ, HDF5, Parquet, MCAP), one run each.
+        data: recordings, such as CSV or Parquet files, one run each.
         out: project file to write.
         sample_interval: time between samples [s], for recordings without a time column.
         force: overwrite an existing file.

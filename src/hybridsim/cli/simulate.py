@@ -66,8 +66,8 @@ def simulate(
         out: CSV file to write: time, then q:NAME and qd:NAME of every joint.
         plot: plot to write (.png, .pdf or .svg).
         dt: time step [s]; by default that of the model.
-        integrator: semi-implicit euler, rk4, or implicit in velocity for stiff damping.
-        contact: contact model: none, impulse (requires the integrator euler) or compliant.
+        integrator: integration scheme; euler is semi-implicit, implicit is for stiff damping.
+        contact: contact model; impulse requires the integrator euler.
         floor: height of a floor to add [m].
         only: pairs of shapes or links that can collide, such as foot_*|floor; all by default.
         exclude: pairs that do not collide.

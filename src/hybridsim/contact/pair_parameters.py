@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
@@ -11,6 +12,7 @@ from jaxtyping import Float
 from hybridsim.contact.candidates import Candidates
 from hybridsim.core.errors import SettingError
 from hybridsim.core.messages import name_hint, name_list, pluralize
+from hybridsim.core.parameter_field import parameter
 from hybridsim.core.types import AnyArray, as_floats
 from hybridsim.model.geometry import Geometry, GeomInfo
 
@@ -21,6 +23,11 @@ Names are those of shapes, links or bodies, as for `only` and `exclude` of `find
 in either order, `foot_*` for all pairs of such a shape. The last matching pattern applies; pairs that match none keep
 the value of the model, if it has one.
 """
+
+
+def pair_parameter(default: Any, *declaration, **options) -> Any:
+    """Field of a contact model, friction law or stabilization that holds a parameter, declared as by `parameter`."""
+    return eqx.field(default=default, metadata=parameter(*declaration, **options))
 
 
 def pair_values(

@@ -27,7 +27,7 @@ def load_recordings(
     on_nan: OnInvalid = "error",
     on_out_of_order: OnInvalid = "error",
 ) -> list[Recording]:
-    """Load recordings from CSV, NPZ, NPY, HDF5, Parquet or MCAP files.
+    """Load recordings from files, such as CSV, HDF5 or Parquet; docs/projects.md lists the formats.
 
         load_recordings("runs/*.csv")
         load_recordings(["first.csv", ["encoders.csv", "motors.csv"]], time="stamp", time_unit="ms")

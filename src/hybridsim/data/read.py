@@ -31,7 +31,7 @@ GIT_LFS_MAGIC = b"version https://git-lfs.github.com/spec/"
 
 
 def read_table(path: str | Path, *, group: str = "", run: int | None = None, run_starts: str = "") -> Table:
-    """Columns of a CSV, NPZ, NPY, HDF5, Parquet or MCAP file.
+    """Columns of a file of one of the `FORMATS`.
 
     In every format, a column of a two-dimensional array is named like `angles[0]`; in files without names, columns are
     named by their index: "0", "1" and so on.

@@ -21,6 +21,7 @@ from jax.core import Tracer
 from jaxtyping import Float
 
 from hybridsim.core.numerics import clamp
+from hybridsim.core.parameter_field import ADDS_ENERGY, DIVIDES, IS_TIME, NOT_RESTORING, SYMMETRIC, Sign, parameter
 from hybridsim.core.specification import Count
 from hybridsim.core.types import AnyArray, Command, Q, Qd, Scalar, Tau, as_floats
 from hybridsim.model.coordinates import expand_q, expand_v, reduce_tau, scalar_positions
@@ -29,6 +30,11 @@ from hybridsim.model.model import Model
 Signal = Float[AnyArray, " nu"]
 PerActuator = float | Float[AnyArray, ""] | Float[AnyArray, " nu"]
 """One value for all actuators, or one each."""
+
+
+def actuator_parameter(*declaration, **options) -> Any:
+    """Field of a stage that holds a parameter; the arguments are those of `parameter`."""
+    return eqx.field(converter=as_floats, metadata=parameter(*declaration, **options))
 
 
 class ActuatorMotion(NamedTuple):
@@ -91,9 +97,13 @@ class ForceRange(AbstractStage):
 class PDServo(AbstractStage):
     """Position servo: kp (u − position) − kd velocity."""
 
-    kp: PerActuator = eqx.field(converter=as_floats)
+    kp: PerActuator = eqx.field(
+        converter=as_floats, metadata=parameter("N·m/rad, N/m", "Proportional gain of a servo.", reason=NOT_RESTORING)
+    )
     """Stiffness [N·m/rad or N/m]."""
-    kd: PerActuator = eqx.field(converter=as_floats)
+    kd: PerActuator = eqx.field(
+        converter=as_floats, metadata=parameter("N·m·s/rad, N·s/m", "Derivative gain of a servo.", reason=ADDS_ENERGY)
+    )
     """Damping [N·m·s/rad or N·s/m]."""
 
     def output(self, model, signal, motion, aux, dt):
@@ -103,7 +113,9 @@ class PDServo(AbstractStage):
 class Saturation(AbstractStage):
     """Clips the signal to a symmetric range."""
 
-    limit: PerActuator = eqx.field(converter=as_floats)
+    limit: PerActuator = eqx.field(
+        converter=as_floats, metadata=parameter("signal unit", "Saturation limit.", reason=SYMMETRIC)
+    )
     """Largest magnitude, in the unit of the signal."""
 
     def output(self, model, signal, motion, aux, dt):
@@ -113,9 +125,13 @@ class Saturation(AbstractStage):
 class TorqueSpeedLimit(AbstractStage):
     """Linear torque–speed curve: stall torque at standstill and in braking, zero at the no-load speed."""
 
-    stall_force: PerActuator = eqx.field(converter=as_floats)
+    stall_force: PerActuator = eqx.field(
+        converter=as_floats, metadata=parameter("N·m, N", "Stall force: largest force at standstill.", reason=SYMMETRIC)
+    )
     """[N·m or N]"""
-    no_load_speed: PerActuator = eqx.field(converter=as_floats)
+    no_load_speed: PerActuator = eqx.field(
+        converter=as_floats, metadata=parameter("rad/s, m/s", "No-load speed.", Sign.POSITIVE, DIVIDES)
+    )
     """[rad/s or m/s]"""
 
     def output(self, model, signal, motion, aux, dt):
@@ -127,7 +143,9 @@ class TorqueSpeedLimit(AbstractStage):
 class FirstOrderLag(AbstractStage):
     """First-order low-pass filter, exact for a signal that is constant within a step."""
 
-    time_constant: PerActuator = eqx.field(converter=as_floats)
+    time_constant: PerActuator = eqx.field(
+        converter=as_floats, metadata=parameter("s", "Time constant of a lag.", reason=IS_TIME, typical=0.01)
+    )
     """[s]"""
 
     def initial_state(self, motion):
@@ -146,7 +164,9 @@ class FirstOrderLag(AbstractStage):
 class TransportDelay(AbstractStage):
     """Pure delay of the signal; it interpolates linearly between samples, so that the delay can be fitted."""
 
-    delay: PerActuator = eqx.field(converter=as_floats)
+    delay: PerActuator = eqx.field(
+        converter=as_floats, metadata=parameter("s", "Transport delay.", reason=IS_TIME, typical=0.01)
+    )
     """[s]"""
     samples: Count = eqx.field(static=True, default=32)
     """Buffer length [time steps]. `Simulator` rejects longer delays; traced ones are clipped, with zero gradient."""
@@ -182,11 +202,18 @@ class TransportDelay(AbstractStage):
 class SeriesElastic(AbstractStage):
     """Series elastic actuator: the signal is the force on the rotor, the spring acts on the joint."""
 
-    stiffness: PerActuator = eqx.field(converter=as_floats)
+    stiffness: PerActuator = eqx.field(
+        converter=as_floats,
+        metadata=parameter("N·m/rad, N/m", "Spring stiffness.", reason=NOT_RESTORING, typical=100.0),
+    )
     """Stiffness of the spring [N·m/rad or N/m]."""
-    damping: PerActuator = eqx.field(converter=as_floats)
+    damping: PerActuator = eqx.field(
+        converter=as_floats, metadata=parameter("N·m·s/rad, N·s/m", "Spring damping.", reason=ADDS_ENERGY)
+    )
     """Damping of the spring [N·m·s/rad or N·s/m]."""
-    rotor_inertia: PerActuator = eqx.field(converter=as_floats)
+    rotor_inertia: PerActuator = eqx.field(
+        converter=as_floats, metadata=parameter("kg·m², kg", "Rotor inertia.", Sign.POSITIVE, DIVIDES, typical=0.01)
+    )
     """[kg·m² or kg]"""
 
     def initial_state(self, motion):

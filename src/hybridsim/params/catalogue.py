@@ -7,6 +7,8 @@ Parameters of user-pluggable components (contact, actuation stages, networks) ar
 from dataclasses import dataclass
 from enum import StrEnum
 
+from hybridsim.core.parameter_field import ADDS_ENERGY, DIVIDES, NOT_RESTORING, Sign
+
 
 class RowKind(StrEnum):
     """Kind of the elements of a setup that the rows of a parameter array belong to."""
@@ -40,14 +42,6 @@ class ParameterForm(StrEnum):
     """A mass to which the inertia of its body is proportional."""
     RELATIVE = "relative"
     """Dimensionless deviation from the value in the setup."""
-
-
-class Sign(StrEnum):
-    """Physical constraint on the sign of a parameter."""
-
-    NONE = "any"
-    NONNEGATIVE = "nonnegative"
-    POSITIVE = "positive"
 
 
 @dataclass(frozen=True)
@@ -86,9 +80,6 @@ _STIFFNESS = "N·m/rad, N/m"
 _DAMPING = "N·m·s/rad, N·s/m"
 _SPEED = "rad/s, m/s"
 _POSITION = "rad, m"
-_ADDS_ENERGY = "a negative value would add energy"
-_NOT_RESTORING = "a negative value would make the equilibrium unstable"
-_DIVIDES = "it is a divisor"
 
 
 def _joint(name: str, unit: str, description: str, row_kind: RowKind = RowKind.DOF, **options) -> ParameterKind:
@@ -149,30 +140,30 @@ CATALOGUE: tuple[ParameterKind, ...] = (
         reason="it is an inertia",
         typical=0.01,
     ),
-    _joint("stiffness", _STIFFNESS, "Joint spring stiffness.", sign=Sign.NONNEGATIVE, reason=_NOT_RESTORING),
+    _joint("stiffness", _STIFFNESS, "Joint spring stiffness.", sign=Sign.NONNEGATIVE, reason=NOT_RESTORING),
     _joint("rest", _POSITION, "Coordinate at which the spring is relaxed.", RowKind.COORDINATE),
-    _joint("damping", _DAMPING, "Viscous damping.", sign=Sign.NONNEGATIVE, reason=_ADDS_ENERGY, typical=0.1),
-    _joint("friction", _FORCE, "Dry (Coulomb) friction.", sign=Sign.NONNEGATIVE, reason=_ADDS_ENERGY, typical=0.1),
+    _joint("damping", _DAMPING, "Viscous damping.", sign=Sign.NONNEGATIVE, reason=ADDS_ENERGY, typical=0.1),
+    _joint("friction", _FORCE, "Dry (Coulomb) friction.", sign=Sign.NONNEGATIVE, reason=ADDS_ENERGY, typical=0.1),
     _joint(
         "stribeck_friction",
         _FORCE,
         "Static friction in excess of Coulomb friction.",
         sign=Sign.NONNEGATIVE,
-        reason=_ADDS_ENERGY,
+        reason=ADDS_ENERGY,
     ),
     _joint(
         "stribeck_velocity",
         _SPEED,
         "Stribeck velocity: velocity over which Stribeck friction decays.",
         sign=Sign.POSITIVE,
-        reason=_DIVIDES,
+        reason=DIVIDES,
     ),
     _joint(
         "friction_width",
         _SPEED,
         "Velocity scale of the regularization of dry friction, tanh(qd/friction_width).",
         sign=Sign.POSITIVE,
-        reason=_DIVIDES,
+        reason=DIVIDES,
     ),
     _joint("lower", _POSITION, "Lower position limit."),
     _joint("upper", _POSITION, "Upper position limit."),
@@ -181,10 +172,10 @@ CATALOGUE: tuple[ParameterKind, ...] = (
         _STIFFNESS,
         "Joint limit stiffness.",
         sign=Sign.NONNEGATIVE,
-        reason=_NOT_RESTORING,
+        reason=NOT_RESTORING,
         typical=100.0,
     ),
-    _joint("limit_damping", _DAMPING, "Joint limit damping.", sign=Sign.NONNEGATIVE, reason=_ADDS_ENERGY),
+    _joint("limit_damping", _DAMPING, "Joint limit damping.", sign=Sign.NONNEGATIVE, reason=ADDS_ENERGY),
     _joint(
         "effort_limit",
         _FORCE,
@@ -226,7 +217,7 @@ CATALOGUE: tuple[ParameterKind, ...] = (
         typical=0.1,
         reason="it is a length",
     ),
-    _surface("friction", "-", "Coulomb friction coefficient.", reason=_ADDS_ENERGY),
+    _surface("friction", "-", "Coulomb friction coefficient.", reason=ADDS_ENERGY),
     _surface(
         "restitution",
         "-",
@@ -252,7 +243,7 @@ CATALOGUE: tuple[ParameterKind, ...] = (
         typical=1e4,
     ),
     _surface(
-        "damping", "N·s/m", "Damping of compliant contact at a penetration of 1 mm.", reason=_ADDS_ENERGY, typical=100.0
+        "damping", "N·s/m", "Damping of compliant contact at a penetration of 1 mm.", reason=ADDS_ENERGY, typical=100.0
     ),
     ParameterKind(
         "geometry.pair_friction",
@@ -261,7 +252,7 @@ CATALOGUE: tuple[ParameterKind, ...] = (
         "Coulomb friction coefficient of a pair of shapes.",
         "sim.model.geometry.pair_friction",
         sign=Sign.NONNEGATIVE,
-        reason=_ADDS_ENERGY,
+        reason=ADDS_ENERGY,
     ),
     ParameterKind("gravity", RowKind.NONE, "m/s²", "Gravitational acceleration.", "sim.model.gravity", XYZ),
     ParameterKind(

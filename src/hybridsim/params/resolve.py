@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from hybridsim.core.errors import ParameterError, Problem
+from hybridsim.core.parameter_field import Sign
 from hybridsim.params.address import scalar_parameters
-from hybridsim.params.catalogue import ParameterForm, Sign
+from hybridsim.params.catalogue import ParameterForm
 from hybridsim.params.free import Free
 from hybridsim.params.inactive_parameters import inactive_parameter_problems
 from hybridsim.params.leaves import leaf_at

@@ -31,6 +31,7 @@ from hybridsim.contact.pair_parameters import (
     PairParameters,
     candidate_friction,
     pair_max,
+    pair_parameter,
     pair_series,
     pair_values,
     specified_mask,
@@ -40,6 +41,7 @@ from hybridsim.contact.tapped_forces import tap_impulses
 from hybridsim.core.choices import check_choice
 from hybridsim.core.derived_table import HIDDEN
 from hybridsim.core.messages import name_list
+from hybridsim.core.parameter_field import ADDS_ENERGY, NO_ADHESION
 from hybridsim.core.specification import Choice, Nonnegative
 from hybridsim.core.types import AnyArray, Scalar, as_floats
 from hybridsim.core.warnings import warn_user
@@ -74,14 +76,18 @@ class CompliantContact(AbstractContact):
     A default comes from both surfaces, or from the one with the higher priority if their priorities differ.
     """
 
-    friction: PairParameters = None
+    friction: PairParameters = pair_parameter(
+        None, "-", "Coulomb friction coefficient of a candidate pair.", reason=ADDS_ENERGY
+    )
     """Friction coefficient μ per pair; by default the model's value for the pair, or the larger surface value."""
-    stiffness: PairParameters = None
+    stiffness: PairParameters = pair_parameter(None, "N/mⁿ", "Contact stiffness.", reason=NO_ADHESION, typical=1e4)
     """k [N/mⁿ] per pair; by default that of the surfaces, or else one that supports the weight of both kinematic trees
     at 1.1 mm."""
-    damping: PairParameters = None
+    damping: PairParameters = pair_parameter(None, "N·s/mⁿ⁺¹", "Contact damping.", reason=ADDS_ENERGY, typical=1e4)
     """d [N·s/mⁿ⁺¹] per pair; by default that of the surfaces, or 1 s/m times the stiffness."""
-    exponent: PairParameters = 1.5
+    exponent: PairParameters = pair_parameter(
+        1.5, "-", "Exponent n of the penetration.", reason="a force that decreases with penetration is unstable"
+    )
     """n per pair; 3/2 for a ball on a plane (Hertz)."""
     law: Annotated[FrictionLaw | str, Choice("kind", lambda: FRICTION_LAWS, base=lambda: FrictionLaw)] = Coulomb()
     """Friction law, or the name of one of the `FRICTION_LAWS`."""

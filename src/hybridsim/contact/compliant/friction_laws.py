@@ -10,6 +10,7 @@ ratio of the load to the sliding friction force.
 import abc
 from collections.abc import Mapping
 from dataclasses import fields, replace
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -18,8 +19,9 @@ import numpy as np
 from jaxtyping import Float
 
 from hybridsim.contact.candidates import Candidates
-from hybridsim.contact.pair_parameters import PairParameters, pair_values
+from hybridsim.contact.pair_parameters import PairParameters, pair_parameter, pair_values
 from hybridsim.core.numerics import safe_norm
+from hybridsim.core.parameter_field import ADDS_ENERGY, DIVIDES, Sign, parameter_field
 from hybridsim.core.types import AnyArray, Scalar
 
 Vec2 = Float[AnyArray, "2"]
@@ -34,8 +36,6 @@ class FrictionLaw(eqx.Module):
 
     transition_velocity: eqx.AbstractVar[PairParameters]
     """v_t [m/s]; by default 0.01 m/s times `steepness`, or more as the load requires."""
-    positive_parameters = ("transition_velocity",)
-    """Parameters that must be positive because laws divide by them."""
 
     @abc.abstractmethod
     def coefficient(self, speed: Scalar, mu: Scalar) -> Scalar:
@@ -45,7 +45,8 @@ class FrictionLaw(eqx.Module):
         """Return a copy with one value of each parameter per pair; raises `ValueError` for invalid ones."""
 
         def values(name: str, specified: PairParameters, **options) -> AnyArray:
-            is_positive = name in self.positive_parameters
+            declared = parameter_field(type(self), name)
+            is_positive = name == "transition_velocity" or bool(declared and declared.sign is Sign.POSITIVE)
             owner = "the friction law"
             return pair_values(name, specified, candidates, must_be_positive=is_positive, owner=owner, **options)
 
@@ -80,6 +81,16 @@ DEFAULT_TRANSITION_VELOCITY = 0.01
 """Default transition velocity of a law of steepness 1 [m/s]; larger under a high load."""
 
 
+def transition_velocity_field() -> Any:
+    """Field of a law's transition velocity."""
+    description = "Sliding speed over which friction builds up."
+    return pair_parameter(None, "m/s", description, Sign.POSITIVE, DIVIDES, typical=0.01)
+
+
+def _static_ratio() -> Any:
+    return pair_parameter(1.2, "-", "Ratio of static to sliding friction.", reason=ADDS_ENERGY)
+
+
 def _excess(static_ratio: PairParameters) -> AnyArray | float:
     """Excess of static over sliding friction, relative to sliding friction; the law must be bound."""
     assert static_ratio is not None and not isinstance(static_ratio, Mapping)
@@ -89,7 +100,7 @@ def _excess(static_ratio: PairParameters) -> AnyArray | float:
 class Coulomb(FrictionLaw):
     """μ tanh(v / v_t): Coulomb's law, smoothed over a transition velocity."""
 
-    transition_velocity: PairParameters = None
+    transition_velocity: PairParameters = transition_velocity_field()
     """v_t [m/s]."""
 
     def coefficient(self, speed, mu):
@@ -99,15 +110,16 @@ class Coulomb(FrictionLaw):
 class Andersson(FrictionLaw):
     """(μ + (μ_s − μ) exp(−(v/v_s)^p)) tanh(v/v_t) (Andersson, Söderberg & Björklund 2007, with k = 1/v_t)."""
 
-    transition_velocity: PairParameters = None
+    transition_velocity: PairParameters = transition_velocity_field()
     """v_t [m/s]."""
-    static_ratio: PairParameters = 1.2
+    static_ratio: PairParameters = _static_ratio()
     """μ_s / μ."""
-    stribeck_velocity: PairParameters = 0.05
+    stribeck_velocity: PairParameters = pair_parameter(0.05, "m/s", "Stribeck velocity.", Sign.POSITIVE, DIVIDES)
     """v_s [m/s]."""
-    exponent: PairParameters = 1.0
+    exponent: PairParameters = pair_parameter(
+        1.0, "-", "Exponent of the Stribeck curve.", reason="static friction decays with speed"
+    )
     """Exponent p of the Stribeck curve."""
-    positive_parameters = ("transition_velocity", "stribeck_velocity")
 
     @property
     def steepness(self):
@@ -121,9 +133,9 @@ class Andersson(FrictionLaw):
 class Hollars(FrictionLaw):
     """min(v/v_t, 1) (μ + 2 (μ_s − μ) / (1 + (v/v_t)²)) (Sherman, Seth & Delp 2011, after Hollars)."""
 
-    transition_velocity: PairParameters = None
+    transition_velocity: PairParameters = transition_velocity_field()
     """v_t [m/s]."""
-    static_ratio: PairParameters = 1.2
+    static_ratio: PairParameters = _static_ratio()
     """μ_s / μ."""
 
     @property
@@ -138,9 +150,9 @@ class Hollars(FrictionLaw):
 class Brown(FrictionLaw):
     """μ tanh(4 v/v_t) + (μ_s − μ) (v/v_t) / ((v/v_t)²/4 + 3/4)² (Brown & McPhee 2016)."""
 
-    transition_velocity: PairParameters = None
+    transition_velocity: PairParameters = transition_velocity_field()
     """v_t [m/s]; the slope at zero slip is at least 4 μ / v_t."""
-    static_ratio: PairParameters = 1.2
+    static_ratio: PairParameters = _static_ratio()
     """μ_s / μ."""
 
     @property

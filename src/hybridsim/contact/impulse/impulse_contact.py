@@ -37,12 +37,20 @@ from hybridsim.contact.impulse.solve import (
     velocity_change,
 )
 from hybridsim.contact.impulse.stabilization import RecoveryTime, Stabilization
-from hybridsim.contact.pair_parameters import PairParameters, candidate_friction, pair_max, pair_mean, pair_values
+from hybridsim.contact.pair_parameters import (
+    PairParameters,
+    candidate_friction,
+    pair_max,
+    pair_mean,
+    pair_parameter,
+    pair_values,
+)
 from hybridsim.contact.precontact_gradient import with_precontact_gradient
 from hybridsim.contact.tapped_forces import tap_impulses
 from hybridsim.core.choices import check_choice
 from hybridsim.core.derived_table import HIDDEN
 from hybridsim.core.numerics import TINY_COMPLIANCE
+from hybridsim.core.parameter_field import ADDS_ENERGY
 from hybridsim.core.specification import Choice, Count, Nonnegative, OneOf
 from hybridsim.core.types import AnyArray, Q, Qd, Scalar
 from hybridsim.dynamics.equations_of_motion import EquationsOfMotion
@@ -76,6 +84,9 @@ class InverseMass(eqx.Module):
     """Of every degree of freedom with limits [1/kg or 1/(kg·m²)]."""
 
 
+_ILL_POSED = "a negative value makes the contact problem ill-posed"
+
+
 class ImpulseContact(AbstractContact):
     """Impulse contact.
 
@@ -83,13 +94,23 @@ class ImpulseContact(AbstractContact):
     A default comes from both surfaces, or from the one with the higher priority if their priorities differ.
     """
 
-    friction: PairParameters = None
+    friction: PairParameters = pair_parameter(
+        None, "-", "Coulomb friction coefficient of a candidate pair.", reason=ADDS_ENERGY
+    )
     """Friction coefficient μ per pair; by default the model's value for the pair, or the larger surface value."""
-    restitution: PairParameters = None
+    restitution: PairParameters = pair_parameter(
+        None,
+        "-",
+        "Coefficient of restitution.",
+        reason="a coefficient of restitution is between zero and one",
+        upper_limit=1.0,
+    )
     """Coefficient of restitution per pair; by default the larger of both surface values."""
-    softness: PairParameters = None
+    softness: PairParameters = pair_parameter(
+        None, "-", "Contact softness, relative to the apparent inverse mass.", reason=_ILL_POSED
+    )
     """Compliance relative to the apparent inverse mass, per pair; by default the mean of both surface values."""
-    cfm: PairParameters = 0.0
+    cfm: PairParameters = pair_parameter(0.0, "1/kg", "Constraint force mixing.", reason=_ILL_POSED, typical=0.01)
     """Constraint force mixing [1/kg] per pair, added to the compliance that follows from the softness."""
     stabilization: Annotated[Stabilization, Choice("kind", lambda: STABILIZATIONS, base=lambda: Stabilization)] = (
         RecoveryTime()

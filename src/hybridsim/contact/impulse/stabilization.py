@@ -16,7 +16,8 @@ import jax.numpy as jnp
 from jaxtyping import Float
 
 from hybridsim.contact.candidates import Candidates
-from hybridsim.contact.pair_parameters import PairParameters, pair_mean, pair_values
+from hybridsim.contact.pair_parameters import PairParameters, pair_mean, pair_parameter, pair_values
+from hybridsim.core.parameter_field import ADDS_ENERGY, IS_TIME, NO_ADHESION
 from hybridsim.core.types import AnyArray, Scalar
 from hybridsim.model.geometry import Geometry
 
@@ -46,7 +47,9 @@ def _contact_values(values: Float[AnyArray, " npairs"], candidates: Candidates) 
 class RecoveryTime(Stabilization):
     """Penetrations decay exponentially with a time constant, the recovery time, that does not depend on the step."""
 
-    recovery_time: PairParameters = None
+    recovery_time: PairParameters = pair_parameter(
+        None, "s", "Time constant of the correction of penetration.", reason=IS_TIME, typical=0.01
+    )
     """Recovery time [s] per pair; by default the mean `recovery_time` of the two surfaces."""
 
     def bind(self, candidates: Candidates) -> "RecoveryTime":
@@ -63,7 +66,9 @@ class RecoveryTime(Stabilization):
 class ERP(Stabilization):
     """A fraction of the penetration is removed in every step."""
 
-    erp: PairParameters = DEFAULT_ERP
+    erp: PairParameters = pair_parameter(
+        DEFAULT_ERP, "-", "Fraction of the penetration corrected per step.", reason="it is a fraction", upper_limit=1.0
+    )
     """Error reduction parameter, per pair."""
 
     def bind(self, candidates: Candidates) -> "ERP":
@@ -76,9 +81,9 @@ class ERP(Stabilization):
 class Baumgarte(Stabilization):
     """Penetrations decay as in a damped oscillator."""
 
-    alpha: PairParameters = None
+    alpha: PairParameters = pair_parameter(None, "1/s", "Baumgarte's α.", reason=ADDS_ENERGY, typical=100.0)
     """α [1/s] per pair; by default 1/(2 dt), the smallest value that stops the approach within one step."""
-    beta: PairParameters = None
+    beta: PairParameters = pair_parameter(None, "1/s", "Baumgarte's β.", reason=NO_ADHESION, typical=100.0)
     """β [1/s] per pair; by default the value that removes the fraction `DEFAULT_ERP` in every step."""
 
     def bind(self, candidates: Candidates) -> "Baumgarte":
