@@ -181,7 +181,7 @@ def test_wrong_types_of_arguments_are_refused(folder, monkeypatch):
         hs.fit(small_experiment(), "joint.damping[*]", runs[0], 1.5)
     with pytest.raises(TypeError, match="fit needs an Experiment, not Model"):
         hs.fit(hs.load_model("arm.urdf"), "dt", runs)
-    with pytest.raises(TypeError, match="train must be recordings, as load_recordings returns them, not str"):
+    with pytest.raises(TypeError, match="train: expected recordings, as load_recordings returns them, not str"):
         hs.fit(small_experiment(), "dt", ["run0.csv"])
     with pytest.raises(ValueError, match="train is empty"):
         hs.fit(small_experiment(), "dt", [])

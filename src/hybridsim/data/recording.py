@@ -163,7 +163,7 @@ def as_recordings(argument: str, recordings: object) -> list[Recording]:
     found = [entry for entry in entries if isinstance(entry, Recording)]
     if len(found) < len(entries):
         kind = next(type(entry).__name__ for entry in entries if not isinstance(entry, Recording))
-        raise TypeError(f"{argument} must be recordings, as load_recordings returns them, not {kind}")
+        raise TypeError(f"{argument}: expected recordings, as load_recordings returns them, not {kind}")
     return found
 
 

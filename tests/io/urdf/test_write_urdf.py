@@ -158,7 +158,7 @@ def test_the_file_is_readable(tmp_path):
         '    <origin xyz="0 0 2"/>\n'
         '    <axis xyz="0 0 1"/>\n'
         '    <limit lower="-1" upper="1e+30" effort="1e+30" velocity="1e+30"/>\n'
-        '    <dynamics damping="0.1" friction="0"/>\n'
+        '    <dynamics damping="0.1"/>\n'
         "  </joint>\n"
         "</robot>\n"
     )

@@ -298,12 +298,12 @@ def _add_dof_attributes(element: XmlElement, joint: JointSpec, has_range: bool) 
     """
     for tag in dict.fromkeys(tag for tag, _ in DOF_ATTRIBUTES.values()):
         parameters = {name: attribute for name, (at, attribute) in DOF_ATTRIBUTES.items() if at == tag}
-        values = {attribute: getattr(joint, name) for name, attribute in parameters.items()}
         has_limit = tag == "limit" and has_range
-        if not has_limit and all(getattr(joint, name) == getattr(JointSpec, name) for name in parameters):
+        written = [name for name in parameters if has_limit or getattr(joint, name) != getattr(JointSpec, name)]
+        if not written:
             continue
-        if has_limit:
-            values = {"lower": joint.lower, "upper": joint.upper} | values
+        values = {"lower": joint.lower, "upper": joint.upper} if has_limit else {}
+        values |= {parameters[name]: getattr(joint, name) for name in written}
         if tag == "limit":
             values["velocity"] = MAX_NUMBER
         add_element(element, tag, **{name: np.clip(value, -MAX_NUMBER, MAX_NUMBER) for name, value in values.items()})
