@@ -24,7 +24,7 @@ def test_export_writes_two_files_that_compile(tmp_path, capsys):
     out = folder_a / "arm_step.c"
     out.write_text("an old file")
     options = ["export-c", str(model), "--dt", "0.004", "--no-fma"]
-    assert run([*options, "--out", str(out)]) == 0
+    assert run([*options, "--out", str(out), "--force"]) == 0
     assert "my arm: 3 states, 1 command, " in capsys.readouterr().out
     build(out, *STRICT, "-O0", suffix=".o")
     header = out.with_suffix(".h").read_text()

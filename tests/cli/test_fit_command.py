@@ -15,6 +15,7 @@ import pytest
 from hybridsim.cli.main import run
 from hybridsim.identify import score
 from hybridsim.identify.initial_state_fit import fit_initial_states
+from hybridsim.project.run_folder.folder import RunFolder
 from support.fit_tasks import ARM_PROJECT, write_arm_project
 
 LONG = ARM_PROJECT + 500 * "\n[[stage]]\nwindow = 0.25\n"
@@ -43,7 +44,7 @@ def test_a_fit_ends_with_a_result_a_model_and_a_page(finished_fit):
     assert result["status"] == "converged" and result["run_folder"] == str(run_folder)
     for name in ("result.json", "manifest.json", "history.jsonl", "project.toml", "identified.urdf", "summary.html"):
         assert (run_folder / name).stat().st_size > 0
-    stored = json.loads((run_folder / "result.json").read_text())
+    stored = RunFolder(run_folder).result()
     assert stored == {key: value for key, value in result.items() if key not in ("run_folder", "interrupted")}
     manifest = json.loads((run_folder / "manifest.json").read_text())
     assert manifest["command"][0] == "hybridsim" and len(manifest["data"]) == 4
@@ -212,7 +213,7 @@ def test_predict_reports_initial_states_that_did_not_converge(finished_fit, tmp_
     command += ["--data", str(folder / "swing_3.csv")]
     assert run(command) == 0 and "did not converge" not in capsys.readouterr().out
     monkeypatch.setattr(score, "fit_initial_states", lambda *args, **_: fit_initial_states(*args, max_steps=1))
-    assert run(command) == 0
+    assert run([*command, "--force"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "remark: In some windows the fit of the initial states" in shown and "new runs, predictions over" in shown
 

@@ -63,4 +63,4 @@ def test_a_stopped_demo_can_be_resumed(tmp_path):
         process.send_signal(signal.SIGTERM)
         error = process.communicate(timeout=120)[1]
     assert process.returncode == 143
-    assert "Resume with: hybridsim fit" in error and "Traceback" not in error
+    assert f"Continue with: hybridsim demo --out {out} --resume" in error and "Traceback" not in error

@@ -3,12 +3,14 @@
 import os
 import stat
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from hybridsim.core import files
 from hybridsim.core.errors import FileError
-from hybridsim.core.files import write_atomically
+from hybridsim.core.files import read_bounded, write_atomically
 
 
 def test_writing_replaces_the_content_and_leaves_nothing_behind(tmp_path):
@@ -79,3 +81,35 @@ def test_failure_keeps_the_old_content(tmp_path, monkeypatch):
 def test_folder_that_does_not_exist(tmp_path):
     with pytest.raises(FileError, match="cannot write"):
         write_atomically(tmp_path / "no" / "a.urdf", b"")
+
+
+def test_reading_stops_one_byte_after_the_limit(tmp_path):
+    (tmp_path / "file").write_bytes(b"0123456789")
+    assert read_bounded(tmp_path / "file", 10) == b"0123456789"
+    assert read_bounded(tmp_path / "file", 4) == b"01234"
+    with pytest.raises(IsADirectoryError):
+        read_bounded(tmp_path, 10)
+
+
+def test_devices_and_pipes_without_a_writer_are_not_read(tmp_path, monkeypatch):
+    with pytest.raises(OSError, match="it is a device"):
+        read_bounded("/dev/zero", 10)
+    monkeypatch.setattr(files, "PIPE_TIMEOUT", 0.05)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="nothing is written into the pipe"):
+        read_bounded(tmp_path / "pipe", 10)
+
+
+def test_an_endless_pipe_is_read_up_to_the_limit(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+
+    def write():
+        with suppress(BrokenPipeError), (tmp_path / "pipe").open("wb", buffering=0) as stream:
+            while True:
+                stream.write(bytes(1000))
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    assert read_bounded(tmp_path / "pipe", 10**5) == bytes(10**5 + 1)
+    writer.join(timeout=10.0)
+    assert not writer.is_alive()

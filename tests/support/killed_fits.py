@@ -53,7 +53,7 @@ def find_damage(run_folder: RunFolder) -> list[str]:
     damage = []
     for path in run_folder.path.glob("checkpoint-*"):
         try:
-            from_bytes(path.read_bytes())
+            from_bytes(path.read_bytes(), run_folder.fit_id())
         except HybridsimError as error:
             damage.append(f"{path.name}: {error}")
     for file, read in ((run_folder.manifest_file, run_folder.manifest), (run_folder.result_file, run_folder.result)):

@@ -5,13 +5,14 @@ from typing import Annotated
 
 import tyro
 
-from hybridsim.cli.options import Loader, ModelLoader, ModelName, refuse_to_overwrite
+from hybridsim.cli.options import Loader, ModelLoader, ModelName, require_new_files
 from hybridsim.cli.output import print_json, say
 
 
 def convert(
     model: ModelName,
     out: Annotated[Path, tyro.conf.Positional],
+    force: bool = False,
     loader: Loader = ModelLoader(),
     json: bool = False,
 ) -> int:
@@ -27,12 +28,13 @@ def convert(
     Args:
         model: file or built-in mechanism.
         out: file to write.
+        force: overwrite an existing file.
         loader: options of the model loader.
         json: print JSON instead of text.
     """
     from hybridsim.io.convert import convert as convert_model
 
-    refuse_to_overwrite(model, out)
+    require_new_files([out], [model], force=force)
     notes = convert_model(loader.load(model), out)
     if json:
         print_json({"out": str(out), "notes": notes})

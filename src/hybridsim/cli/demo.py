@@ -1,7 +1,6 @@
 """`hybridsim demo`: complete fits on the recordings that ship with the package."""
 
 import os
-import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hybridsim.cli.interrupt import StopRequest
 from hybridsim.cli.output import print_json, print_table, say
 from hybridsim.core.errors import HybridsimError
+from hybridsim.core.files import write_atomically
 from hybridsim.core.messages import SIGMA
 
 if TYPE_CHECKING:
@@ -20,7 +20,13 @@ SCORE_LABEL = "held-out runs, predictions over 1 s"
 """Label of the reported score."""
 
 
-def demo(out: Path = Path("hybridsim-demo"), browser: bool = True, json: bool = False) -> int:
+def demo(
+    out: Path = Path("hybridsim-demo"),
+    resume: bool = False,
+    force: bool = False,
+    browser: bool = True,
+    json: bool = False,
+) -> int:
     """Fit a model of a two-joint arm to recordings: its parameters first, then networks as well; compare the residuals.
 
     The recordings were simulated in MuJoCo with friction, air drag and encoder noise that the model file lacks
@@ -32,21 +38,23 @@ def demo(out: Path = Path("hybridsim-demo"), browser: bool = True, json: bool = 
       hybridsim demo --out /tmp/arm --no-browser
 
     Args:
-        out: output folder; files of an earlier demo are overwritten.
+        out: output folder; the fits of an earlier demo in it are replaced.
+        resume: continue an interrupted demo.
+        force: replace files in the output folder that have been edited.
         browser: open the summary page in a browser if a display is available.
         json: print the result as JSON instead of text.
     """
     from hybridsim.project.report.result import score_label
 
-    folder = _copy_files(out)
+    folder = _copy_files(out, force=force)
     rows: list[tuple[str, Any]] = []
     with StopRequest() as stop:
         for name, description in PROJECTS.items():
             if not json:
                 say(f"{folder / name}.toml: {description}")
-            outcome = _fit(folder / f"{name}.toml", stop, quiet=json)
+            outcome = _fit(folder / f"{name}.toml", stop, resume=resume, quiet=json)
             if outcome.result is None:
-                say(f"Stopped. Resume with: hybridsim fit {folder / name}.toml --resume", stderr=True)
+                say(f"Stopped. Continue with: hybridsim demo --out {out} --resume", stderr=True)
                 return stop.exit_code
             if outcome.result["status"] != "converged" and not json:
                 say(f"{name}: {outcome.result['message']}; the best parameters so far are used")
@@ -74,19 +82,27 @@ def demo(out: Path = Path("hybridsim-demo"), browser: bool = True, json: bool = 
     return 0
 
 
-def _copy_files(out: Path) -> Path:
+def _copy_files(out: Path, *, force: bool) -> Path:
     """Copy the files of the demo into the output folder."""
     source = Path(__file__).parents[1] / "demo"
+    files = {f.name: f.read_bytes() for f in sorted(source.iterdir()) if f.suffix in (".csv", ".toml", ".xml")}
     try:
         out.mkdir(parents=True, exist_ok=True)
-        for name in sorted(f.name for f in source.iterdir() if f.suffix in (".csv", ".toml", ".xml")):
-            shutil.copyfile(source / name, out / name)
+        edited = [name for name, data in files.items() if (out / name).exists() and (out / name).read_bytes() != data]
+        if edited and not force:
+            raise HybridsimError(
+                f"{out / edited[0]} has been edited; --out selects another folder, --force replaces the file, and "
+                f"`hybridsim fit {out / next(iter(PROJECTS))}.toml` fits the edited project"
+            )
+        for name, data in files.items():
+            if not (out / name).exists() or name in edited:
+                write_atomically(out / name, data)
     except OSError as error:
         raise HybridsimError(f"cannot write to {out}: {error.strerror or error}; choose another --out") from None
     return out
 
 
-def _fit(project: Path, stop: StopRequest, *, quiet: bool) -> "Outcome":
+def _fit(project: Path, stop: StopRequest, *, resume: bool, quiet: bool) -> "Outcome":
     from hybridsim.project.build.build import build
     from hybridsim.project.fit_progress import FitProgress
     from hybridsim.project.fit_run import run_fit
@@ -97,6 +113,5 @@ def _fit(project: Path, stop: StopRequest, *, quiet: bool) -> "Outcome":
     with FitProgress(quiet=quiet) as progress:
         command = ["hybridsim", "fit", str(project)]
         callbacks = {"callback": progress.show, "stop": lambda: stop.requested, "log": progress.log}
-        return run_fit(
-            task, RunFolder(project.parent / "runs" / project.stem), mode="fresh", command=command, **callbacks
-        )
+        run_folder, mode = RunFolder(project.parent / "runs" / project.stem), "resume" if resume else "fresh"
+        return run_fit(task, run_folder, mode=mode, command=command, **callbacks)

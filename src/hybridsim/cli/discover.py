@@ -44,6 +44,7 @@ def discover(
     from hybridsim.networks.prune import pruning_units
     from hybridsim.project.build.build import build
     from hybridsim.project.run_folder.discovery import DiscoveryFolder
+    from hybridsim.project.run_folder.lock import folder_lock
     from hybridsim.project.schema.load import load_project
 
     if seeds < 1:
@@ -60,16 +61,21 @@ def discover(
     folder = out or loaded.out.with_name(f"{loaded.out.name}-discovery")
     discovery_folder = DiscoveryFolder(folder, task, candidates, ["hybridsim", *sys.argv[1:]])
     *warm_up, stage = task.stages
-    discovery = search_inputs(
-        problem,
-        stage,
-        seeds=range(seeds),
-        warm_up=warm_up,
-        completed=discovery_folder.begin(resume=resume, fresh=fresh),
-        on_seed=discovery_folder.save_seed,
-        log=(lambda text: None) if quiet or json else lambda text: say(text, style="dim", stderr=True),
-    )
-    summary = discovery_folder.finish(discovery)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise HybridsimError(f"cannot create the folder {folder}: {error.strerror}") from None
+    with folder_lock(folder):
+        discovery = search_inputs(
+            problem,
+            stage,
+            seeds=range(seeds),
+            warm_up=warm_up,
+            completed=discovery_folder.begin(resume=resume, fresh=fresh),
+            on_seed=discovery_folder.save_seed,
+            log=(lambda text: None) if quiet or json else lambda text: say(text, style="dim", stderr=True),
+        )
+        summary = discovery_folder.finish(discovery)
     if json:
         print_json(summary | {"out": str(folder)})
         return 0

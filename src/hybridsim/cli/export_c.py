@@ -3,7 +3,7 @@
 import math
 from pathlib import Path
 
-from hybridsim.cli.options import IntegratorName, Loader, ModelLoader, ModelName, refuse_to_overwrite
+from hybridsim.cli.options import IntegratorName, Loader, ModelLoader, ModelName, require_new_files
 from hybridsim.cli.output import print_json, say
 from hybridsim.core.errors import HybridsimError
 from hybridsim.core.messages import pluralize
@@ -16,6 +16,7 @@ def export_c(
     dt: float | None = None,
     prefix: str | None = None,
     fma: bool = True,
+    force: bool = False,
     loader: Loader = ModelLoader(),
     json: bool = False,
 ) -> int:
@@ -37,13 +38,13 @@ def export_c(
         dt: time step [s]; by default that of the model. It remains a parameter of the generated code.
         prefix: prefix of the C identifiers; by default derived from the model's name.
         fma: use fused multiply-add; disable it for processors that lack it.
+        force: overwrite existing files.
         loader: options of the model loader.
         json: print a summary as JSON instead of text.
     """
     if dt is not None and not (math.isfinite(dt) and dt > 0.0):
         raise HybridsimError(f"--dt must be positive and finite, not {dt:g} s")
-    for path in (out, out.with_suffix(".h")):
-        refuse_to_overwrite(model, path)
+    require_new_files([out, out.with_suffix(".h")], [model], force=force)
 
     from hybridsim.sim.c_export.export_step import export_c as export_step
     from hybridsim.sim.simulator import Simulator

@@ -55,7 +55,7 @@ def fit(
     from hybridsim.project.build.build import build
     from hybridsim.project.fit_progress import FitProgress
     from hybridsim.project.fit_run import run_fit
-    from hybridsim.project.report.result import CONVERGED
+    from hybridsim.project.report.result import CONVERGED, has_diverged
     from hybridsim.project.run_folder.folder import RunFolder
     from hybridsim.project.schema.load import load_project
 
@@ -98,6 +98,8 @@ def fit(
         print_json(common_fields | outcome.result)
     else:
         _print(outcome.result, run_folder)
+    if has_diverged(outcome.result["scores"]):
+        return DIVERGED
     return 0 if outcome.result["status"] == CONVERGED else NOT_CONVERGED
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from hybridsim.cli.options import Loader, ModelLoader, ModelName, refuse_to_overwrite
+from hybridsim.cli.options import Loader, ModelLoader, ModelName, require_new_files
 from hybridsim.cli.output import print_json, print_table, say
 from hybridsim.core.errors import HybridsimError
 from hybridsim.core.messages import pluralize
@@ -53,10 +53,7 @@ def init(
         raise HybridsimError("init needs recordings: hybridsim init MODEL DATA...")
     if sample_interval is not None and not (math.isfinite(sample_interval) and sample_interval > 0.0):
         raise HybridsimError(f"--sample-interval must be positive and finite, not {sample_interval:g} s")
-    for path in (model, *map(str, data)):
-        refuse_to_overwrite(path, out)
-    if out.exists() and not force:
-        raise HybridsimError(f"{out} already exists; --force overwrites it, --out selects another file")
+    require_new_files([out], [model, *data], force=force)
     default = ModelLoader()
     options = {f.name: getattr(loader, f.name) for f in fields(loader)}
     starter = analyse_recordings(

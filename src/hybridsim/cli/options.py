@@ -1,6 +1,6 @@
 """Options common to several commands: the model, the options of its loader, and choices by name."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -79,7 +79,13 @@ Loader = Annotated[ModelLoader, tyro.conf.OmitArgPrefixes]
 """Loader whose flags have no prefix."""
 
 
-def refuse_to_overwrite(model: str, out: Path | None) -> None:
-    """Raise if a command would overwrite its own input file."""
-    if out is not None and out.exists() and Path(model).exists() and out.samefile(model):
-        raise HybridsimError(f"{out} is an input of this command and would be overwritten; choose another file")
+def require_new_files(outputs: Iterable[Path | None], inputs: Iterable[str | Path], *, force: bool) -> None:
+    """Raise if a command would overwrite one of its inputs, or without `force` another file."""
+    sources = [Path(name) for name in inputs if Path(name).exists()]
+    existing = [out for out in outputs if out is not None and out.exists()]
+    for out in existing:
+        if any(out.samefile(source) for source in sources):
+            raise HybridsimError(f"{out} is an input of this command and would be overwritten; choose another file")
+    for out in existing:
+        if out.is_file() and not force:
+            raise HybridsimError(f"{out} already exists; --force overwrites it, --out selects another file")

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hybridsim.cli.interrupt import StopRequest
-from hybridsim.cli.options import ContactName, IntegratorName, Loader, ModelLoader, ModelName, refuse_to_overwrite
+from hybridsim.cli.options import ContactName, IntegratorName, Loader, ModelLoader, ModelName, require_new_files
 from hybridsim.cli.output import print_json, print_warnings, say
 from hybridsim.cli.trajectory_log import TrajectoryLog
 from hybridsim.contact.choices import CONTACTS
@@ -44,13 +44,13 @@ def simulate(
     velocity: Mapping[str, float] = MappingProxyType({}),
     command: Mapping[str, float] = MappingProxyType({}),
     every: int = 1,
+    force: bool = False,
     loader: Loader = ModelLoader(),
     json: bool = False,
 ) -> int:
     """Simulate a mechanism from its home configuration and write the trajectory to a CSV file.
 
-    The file is written during the simulation: after Ctrl-C (exit code 130), SIGTERM (143) or divergence (3) it contains
-    the trajectory up to that point.
+    After Ctrl-C (exit code 130), SIGTERM (143) or divergence (3) the file contains the trajectory up to that point.
 
     For example:
       hybridsim simulate acrobot --time 2 --out run.csv --plot run.png
@@ -76,6 +76,7 @@ def simulate(
         velocity: initial velocities by name [rad/s, m/s]; zero by default.
         command: constant actuator commands by name; zero by default.
         every: write only every n-th step.
+        force: overwrite existing files.
         loader: options of the model loader.
         json: print a summary as JSON instead of text.
     """
@@ -88,8 +89,7 @@ def simulate(
     steps = step_count(time, step)
     if every < 1:
         raise HybridsimError(f"--every {every}: must be at least 1; 2 writes every second step, and so on")
-    for path in (out, plot):
-        refuse_to_overwrite(model, path)
+    require_new_files([out, plot], [model], force=force)
     if floor is not None:
         from hybridsim.model.floor import with_floor
 

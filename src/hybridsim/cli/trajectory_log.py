@@ -1,10 +1,12 @@
-"""Incremental CSV log of a trajectory: rows already written survive a crash or interrupt."""
+"""CSV file of a trajectory, written block by block, which gets its name when the simulation ends."""
 
 import csv
+import io
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hybridsim.core.errors import HybridsimError
+from hybridsim.core.files import PendingFile
 
 if TYPE_CHECKING:
     from hybridsim.model.topology import Topology
@@ -30,26 +32,40 @@ class TrajectoryLog:
             *(f"q:{name}" for name in topology.coordinate_names),
             *(f"qd:{name}" for name in topology.dof_names),
         ]
-        self._file: Any = None
+        self._file: PendingFile | None = None
         self._rows = 0
 
     def __enter__(self) -> "TrajectoryLog":
         return self
 
-    def __exit__(self, *_: object) -> None:
-        if self._file is not None:
-            self._file.close()
+    def __exit__(self, exception: type[BaseException] | None, *_: object) -> None:
+        if self._file is None:
+            return
+        if exception is not None:
+            self._file.discard()
+            return
+        try:
+            self._file.commit()
+        except OSError as error:
+            self._file.discard()
+            raise self._error(error) from error
 
     def write(self, time, q, qd) -> None:
-        """Append rows [s; rad or m; rad/s or m/s] and flush them to the operating system."""
+        """Append rows [s; rad or m; rad/s or m/s]."""
+        text = io.StringIO()
+        rows = csv.writer(text, lineterminator="\n")
+        if self._file is None:
+            rows.writerow(self._names)
+        skip = -self._rows % self._every
+        kept = zip(time[skip :: self._every], q[skip :: self._every], qd[skip :: self._every], strict=True)
+        rows.writerows([float(t), *x.tolist(), *v.tolist()] for t, x, v in kept)
         try:
-            if self._file is None:
-                self._file = self._path.open("w", newline="", encoding="utf-8")
-                csv.writer(self._file).writerow(self._names)
-            skip = -self._rows % self._every
-            rows = zip(time[skip :: self._every], q[skip :: self._every], qd[skip :: self._every], strict=True)
-            csv.writer(self._file).writerows([float(t), *x.tolist(), *v.tolist()] for t, x, v in rows)
-            self._file.flush()
+            self._file = self._file or PendingFile(self._path)
+            self._file.stream.write(text.getvalue().encode())
+            self._file.stream.flush()
         except OSError as error:
-            raise HybridsimError(f"cannot write {self._path}: {error.strerror}") from error
+            raise self._error(error) from error
         self._rows += len(time)
+
+    def _error(self, error: OSError) -> HybridsimError:
+        return HybridsimError(f"cannot write {self._path}: {error.strerror}")

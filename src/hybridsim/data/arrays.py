@@ -5,6 +5,7 @@ or concatenated, with an array that holds the first row of each run, followed by
 """
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from hybridsim.core.advice import Advice, Setting
 from hybridsim.core.errors import DataError, Problem
 from hybridsim.core.messages import name_hint, pluralize
+from hybridsim.data.memory_limit import require_memory
 from hybridsim.data.table import Table
 
 MAX_COLUMNS = 1000
@@ -37,7 +39,7 @@ def array_tables(arrays: Mapping[str, Any], file: str, run: RunSelection = None,
     Raises:
         DataError: the run or the array `run_starts` does not exist.
     """
-    arrays = dict(_split_record_fields(arrays))
+    arrays = dict(_split_record_fields(arrays, file))
     if run is None and not run_starts:
         return [_table(arrays, file)]
     if run is None:
@@ -135,8 +137,12 @@ def _table(
 ) -> Table:
     columns: dict[str, np.ndarray] = {}
     unreadable_names = dict(unreadable or {})
+    problems = {name: _column_split_problem(name, array, file) for name, array in arrays.items()}
+    # arrays of HDF5 files are read only here
+    size = sum(array.nbytes for name, array in arrays.items() if problems[name] is None)
+    require_memory(Path(file), size, "the data of the file")
     for name, array in arrays.items():
-        problem = _column_split_problem(name, array, file)
+        problem = problems[name]
         if problem is not None:
             unreadable_names[name] = problem
         elif len(array.shape) == 1:
@@ -170,12 +176,13 @@ def _column_split_problem(name: str, array: Any, file: str) -> Problem | None:
     return None
 
 
-def _split_record_fields(arrays: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _split_record_fields(arrays: Mapping[str, Any], file: str) -> Iterator[tuple[str, Any]]:
     """Arrays by name; a structured array is split into one array per field, `array.field`."""
     for name, array in arrays.items():
         if array.dtype.names is None:
             yield name, array
         else:
+            require_memory(Path(file), array.nbytes, f"array {name!r}")
             records = np.asarray(array[...])
             yield from ((f"{name}.{field}" if name else field, records[field]) for field in array.dtype.names)
 

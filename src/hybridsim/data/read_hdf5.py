@@ -44,7 +44,20 @@ def _datasets(h5py: Any, file: Any, group: str, path: Path) -> dict[str, Any]:
             datasets[name] = item
 
     (file[group_path] if group_path else file).visititems(collect)
+    for name, dataset in datasets.items():
+        if foreign := _foreign_file(dataset):
+            message = f"array {name!r} has its values in another file, {foreign!r}, which is not read"
+            fix = "write the values into the file itself, for example with h5repack"
+            raise DataError([Problem(message, fix, str(path), code="data.link", element=name)])
     return datasets
+
+
+def _foreign_file(dataset: Any) -> str:
+    """Another file in which the values of a dataset are; empty if they are in its own."""
+    if dataset.external:
+        return str(dataset.external[0][0])
+    sources = dataset.virtual_sources() if dataset.is_virtual else ()
+    return next((str(source.file_name) for source in sources if source.file_name != "."), "")
 
 
 HDF5 = FileFormat("HDF5", (".h5", ".hdf5", ".hdf"), read_hdf5, group_noun="group", has_runs=True)

@@ -9,6 +9,7 @@ import numpy as np
 from hybridsim.core.errors import DataError, Problem
 from hybridsim.data.arrays import array_tables
 from hybridsim.data.file_format import FileFormat, FileSelection
+from hybridsim.data.memory_limit import require_memory
 from hybridsim.data.reader_errors import parser_errors_as_data_errors
 from hybridsim.data.table import Table
 
@@ -24,6 +25,7 @@ def read_npz(path: Path, selection: FileSelection) -> list[Table]:
         loaded = _open_npz(path, stream)
         if isinstance(loaded, np.ndarray):
             return array_tables({"": loaded}, str(path), selection.run, selection.run_starts)
+        require_memory(path, sum(entry.file_size for entry in loaded.zip.infolist()), "the file, unpacked,")
         arrays, objects, damage = {}, {}, []
         for name in loaded.files:
             try:

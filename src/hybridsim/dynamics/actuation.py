@@ -250,6 +250,11 @@ class Actuation(eqx.Module):
             raise TypeError(f"Actuation takes stages such as PDServo(...) as separate arguments, not {invalid[0]!r}")
         self.stages = stages or (ControlRange(), AffineActuator(), ForceRange())
 
+    @property
+    def is_default(self) -> bool:
+        """Whether the stages are those of the model."""
+        return [type(stage) for stage in self.stages] == [ControlRange, AffineActuator, ForceRange]
+
     def check(self, dt: Scalar) -> None:
         """Raise if a stage does not support this time step [s]."""
         if not any(isinstance(x, Tracer) for x in jax.tree.leaves((self.stages, dt))):

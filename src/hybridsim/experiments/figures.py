@@ -9,6 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
+from hybridsim.viz.save_figure import save_figure
+
 COLOURS = ("#c8443c", "#e9a19b")
 """Colours of the median, and of the maximum or mean."""
 LOG_SCALE_RATIO = 8.0
@@ -53,7 +55,7 @@ def draw_errors(results: Mapping[str, Any], path: Path, title: str, second_stati
     axes[0].invert_yaxis()
     figure.suptitle(f"{title} (median / {second_statistic})", fontsize=11, x=0.01, ha="left")
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path)
+    save_figure(figure, path)
 
 
 def _set_scale(ax: Axes, values: list[float]) -> None:
@@ -95,4 +97,4 @@ def draw_horizon_errors(results: Mapping[str, Any], path: Path, title: str) -> N
     axes[0].set_ylabel("rad")
     figure.suptitle(f"{title} (red: median of the runs)", fontsize=11, x=0.01, ha="left")
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path)
+    save_figure(figure, path)

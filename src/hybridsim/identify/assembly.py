@@ -1,7 +1,7 @@
 """Assembly of an experiment: simulator, sensors and actuators, with all problems of its specification."""
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -18,6 +18,7 @@ from hybridsim.core.errors import (
     TapError,
 )
 from hybridsim.core.key_path import KeyPath
+from hybridsim.identify.channel_units import channel_unit_problem, command_unit_problem
 from hybridsim.identify.command_actuators import with_actuators
 from hybridsim.io.hulls import with_hulls
 from hybridsim.model.floor import with_floor
@@ -80,6 +81,8 @@ def assemble(experiment: "Experiment", problems: list[Problem]) -> Assembly | No
         sim = _simulator(experiment, model, blueprint, []) or sim
     sensors = _sensors(experiment, sim, problems)
     missing += () if sensors else ("sensor",)
+    if sensors:
+        problems += _unit_problems(experiment, sim, sensors, actuators)
     # errors in the other parameters can still be reported
     setup = Setup(sim, sensors or Sensors.from_addresses(sim, {"time": "step.time"}))
     _warn_about_unread_inputs(experiment, sim.blueprint, problems)
@@ -197,6 +200,22 @@ def _sensors(experiment: "Experiment", sim: Simulator, problems: list[Problem]) 
         function=_Readings(functions) if functions else None,
         function_names=[channel.series_name for channel in channels if callable(channel.measures)],
     )
+
+
+def _unit_problems(
+    experiment: "Experiment", sim: Simulator, sensors: Sensors, actuators: Mapping[str, str]
+) -> Iterator[Problem]:
+    """Problems of units that are not units of what a channel measures or a command drives."""
+    for index, channel in enumerate(experiment.channels):
+        if channel.has_column:
+            problem = channel_unit_problem(sim, sensors, sensors.names.index(channel.series_name), channel)
+            if problem is not None:
+                yield replace(problem, path=("channel", index, "unit"))
+    for index, command in enumerate(experiment.command_list):
+        actuator = actuators.get(command.series_name)
+        problem = command_unit_problem(sim, actuator, command) if actuator else None
+        if problem is not None:
+            yield replace(problem, path=("command", index, "unit"))
 
 
 class _Readings(eqx.Module):

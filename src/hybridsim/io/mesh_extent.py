@@ -5,6 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
+from hybridsim.core.files import read_bounded
+
 MAX_READ_BYTES = 200_000
 """Number of bytes that are read; a part of a mesh suffices to detect that it is too large."""
 
@@ -30,8 +32,7 @@ def extent_lower_bound(path: str | Path, scale: np.ndarray) -> float:
     if kind not in _VERTEX:
         return 0.0
     try:
-        with path.open("rb") as stream:
-            data = stream.read(MAX_READ_BYTES)
+        data = read_bounded(path, MAX_READ_BYTES - 1)
         size = path.stat().st_size
     except OSError:
         return 0.0

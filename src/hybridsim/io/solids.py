@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hybridsim.core.files import read_bounded
 from hybridsim.model.geometry import Shape
 from hybridsim.model.inertial import Inertial, solid_box, solid_capsule, solid_cylinder, solid_ellipsoid
 from hybridsim.model.specs import GeomSpec
@@ -90,10 +91,11 @@ def load_mesh(path: Path, scale: np.ndarray) -> "trimesh.Trimesh":
         # slow to import
         import trimesh
 
-        if path.stat().st_size > MAX_MESH_BYTES:
+        content = read_bounded(path, MAX_MESH_BYTES)
+        if len(content) > MAX_MESH_BYTES:
             raise MeshError(f"{path.name!r} is larger than {MAX_MESH_BYTES // 10**6} MB")
         # from memory and without a resolver, so that a mesh file cannot open further files
-        mesh = trimesh.load_mesh(io.BytesIO(path.read_bytes()), file_type=kind, skip_materials=True)
+        mesh = trimesh.load_mesh(io.BytesIO(content), file_type=kind, skip_materials=True)
         if isinstance(mesh, trimesh.Scene):
             mesh = mesh.to_mesh()
         mesh.merge_vertices(merge_tex=True, merge_norm=True)

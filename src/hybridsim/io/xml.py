@@ -13,6 +13,7 @@ from typing import NoReturn
 from xml.parsers import expat
 
 from hybridsim.core.errors import ModelError, Problem, Severity
+from hybridsim.core.files import read_bounded
 
 MAX_BYTES = 50_000_000
 MAX_DEPTH = 200
@@ -99,8 +100,7 @@ def read(path: str | Path) -> tuple[bytes, Element]:
     try:
         if Path(path).is_dir():
             _reject("file.directory", f"{file!r} is a folder, not a model file", "pass the path of a file in it", file)
-        with Path(path).open("rb") as stream:
-            source = stream.read(MAX_BYTES + 1)
+        source = read_bounded(path, MAX_BYTES)
     except FileNotFoundError:
         _reject("file.missing", f"file {file!r} does not exist", _missing_model_fix(Path(path)), file)
     except (OSError, ValueError) as error:

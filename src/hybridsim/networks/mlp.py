@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float
 from pydantic import Field
 
+from hybridsim.core.errors import SettingError
 from hybridsim.core.types import AnyArray, ArrayLike
 from hybridsim.networks.frozen_fields import FROZEN, as_scale
 
@@ -28,6 +29,10 @@ _ACTIVATIONS = {
     "sigmoid": jax.nn.sigmoid,
     "softsign": jax.nn.soft_sign,
 }
+
+
+MAX_LAYERS, MAX_WEIGHTS = 100, 10_000_000
+"""Limits on the size of a network, beyond which a number in a file is a mistake."""
 
 
 class MLP(eqx.Module):
@@ -81,6 +86,12 @@ class MLP(eqx.Module):
         if activation not in _ACTIVATIONS:
             raise ValueError(f"unknown activation {activation!r}; choose one of {', '.join(_ACTIVATIONS)}")
         sizes = (inputs, *hidden, outputs)
+        if len(hidden) > MAX_LAYERS or sum(rows * columns for rows, columns in pairwise(sizes)) > MAX_WEIGHTS:
+            raise SettingError(
+                f"a network has at most {MAX_LAYERS} hidden layers and {MAX_WEIGHTS:,} weights; hidden has "
+                f"{len(hidden)} layers of up to {max(hidden)} units",
+                "hidden",
+            )
         self.weights = _initial_weights(sizes, activation, seed)
         self.biases = tuple(np.zeros(n) for n in sizes[1:])
         self.input_shift = np.broadcast_to(np.asarray(input_shift, dtype=float), (inputs,)).copy()

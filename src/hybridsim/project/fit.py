@@ -23,7 +23,7 @@ from hybridsim.project.fit_run import evaluate, history_step, run_fit
 from hybridsim.project.report.held_out import HeldOutMonitor
 from hybridsim.project.run_folder.checkpoint import StageResult
 from hybridsim.project.run_folder.folder import RunFolder
-from hybridsim.project.run_folder.history import History, Step
+from hybridsim.project.run_folder.history import Step
 from hybridsim.project.write_project import recorded_task, warn_if_unrecorded
 
 Recordings = Recording | Sequence[Recording]
@@ -80,8 +80,7 @@ def fit(
         mode = "resume" if resume else "new"
         outcome = run_fit(task, run_folder, mode=mode, callback=progress.show, log=progress.log)
     assert outcome.result is not None
-    history = History(run_folder.history_file).read()
-    return FitResult(task, run_folder.theta(), outcome.result, history, outcome.windows)
+    return FitResult(task, run_folder.theta(), outcome.result, run_folder.history(), outcome.windows)
 
 
 def fit_task(

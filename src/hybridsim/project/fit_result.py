@@ -31,6 +31,8 @@ from hybridsim.project.run_folder.lock import folder_lock
 from hybridsim.project.run_folder.manifest import manifest
 from hybridsim.project.write_project import recorded_task, warn_if_unrecorded
 from hybridsim.sim.simulator import Simulator
+from hybridsim.viz.plots import check_image_path
+from hybridsim.viz.save_figure import save_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -142,7 +144,8 @@ class FitResult:
             raise ValueError(f"unknown kind of plot {kind!r}; choose one of {', '.join(names)}")
         figure = names[kind]()
         if file is not None:
-            figure.savefig(Path(file))
+            check_image_path(file)
+            save_figure(figure, file)
         return figure
 
     def export(self, file: str | Path) -> Changes:

@@ -24,7 +24,7 @@ from hybridsim.project.run_folder.folder import Mode, RunFolder
 from hybridsim.project.run_folder.history import History, Step
 from hybridsim.project.run_folder.lock import folder_lock
 from hybridsim.project.run_folder.manifest import input_changes, manifest, version_changes
-from hybridsim.project.run_folder.write import write_file, write_json
+from hybridsim.project.run_folder.write import write_file
 from hybridsim.viz.fit_plots import as_png
 
 
@@ -88,7 +88,10 @@ def run_fit(
             run_folder.write_specification(task.project_text, task.files)
         else:
             run_folder.begin(now, task.project_text, task.files)
-        history, store = History(run_folder.history_file), FolderCheckpointStore(run_folder.path, log=log)
+        history, store = (
+            History(run_folder.history_file),
+            FolderCheckpointStore(run_folder.path, run_folder.fit_id(), log=log),
+        )
         last_step = _rewind(history, store, log if mode == "resume" else lambda text: None)
         monitor = HeldOutMonitor(task.problem, task.stages)
 
@@ -191,5 +194,5 @@ def write_report(
     for name, content in figures.items():
         write_file(run_folder.plots / name, content)
     write_file(run_folder.summary_file, summary_page(result, run_folder.manifest(), figures))
-    write_json(run_folder.result_file, result)
+    run_folder.write_result(result)
     return result

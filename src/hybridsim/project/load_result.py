@@ -6,7 +6,6 @@ from pathlib import Path
 from hybridsim.project.build.build import build
 from hybridsim.project.fit_result import FitResult
 from hybridsim.project.run_folder.folder import RunFolder
-from hybridsim.project.run_folder.history import History
 from hybridsim.project.schema.load import load_project
 from hybridsim.project.write_project import PROJECT_FILE
 
@@ -31,5 +30,4 @@ def load_result(folder: str | Path, *, project: str | Path | None = None) -> Fit
         # the specification lives in the run folder, and is saved with the result
         task = replace(task, project_file=PROJECT_FILE, files=run_folder.specification_files())
     run_folder.require_unchanged_inputs(task)
-    history = History(run_folder.history_file).read()
-    return FitResult(task, run_folder.theta(), record, history)
+    return FitResult(task, run_folder.theta(), record, run_folder.history())

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from hybridsim.core.errors import HybridsimError
 from hybridsim.model.model import Model
 from hybridsim.model.topology import Topology
+from hybridsim.viz.save_figure import save_figure
 
 MAX_CURVES = 12
 """Maximum number of curves in one panel; further curves are drawn in additional panels."""
@@ -52,9 +53,7 @@ def plot_motion(model: Model, t: np.ndarray, q: np.ndarray, qd: np.ndarray, path
         _draw(ax, np.asarray(t), panel)
     axes[-1].set_xlabel("time [s]")
     figure.suptitle(model.name)
-    path = Path(path)
-    figure.savefig(path, dpi=150)
-    return path
+    return save_figure(figure, path, dpi=150)
 
 
 def check_image_path(path: str | Path) -> None:

@@ -104,6 +104,51 @@ def test_folder_writable_by_other_users_is_not_used(folder):
     assert not list(folder.iterdir())
 
 
+def test_folder_below_one_that_others_can_replace_is_not_used(folder, monkeypatch):
+    public = folder / "public"
+    (public / "kernels").mkdir(parents=True, mode=0o700)
+    public.chmod(0o777)
+    monkeypatch.setenv(cache.FOLDER_VARIABLE, str(public / "kernels"))
+    assert cache.unusable_reason() == f"other users may write to {public}"
+    with pytest.warns(UserWarning, match="other users may write"):
+        cache.store("a", cache.CompiledKernel("forward", 1, 1, 1, 0, 0, b"x"))
+    assert not list((public / "kernels").iterdir())
+    public.chmod(0o1777)  # with the sticky bit, as /tmp
+    cache.store("a", cache.CompiledKernel("forward", 1, 1, 1, 0, 0, b"x"))
+    assert cache.load("a") is not None
+
+
+@pytest.mark.parametrize("how", ["writable by others", "symbolic link", "of another user"])
+def test_a_file_that_others_may_have_written_is_not_linked(folder, monkeypatch, how):
+    cache.store("a", cache.CompiledKernel("forward", 1, 1, 1, 0, 0, b"x"))
+    path = folder / "a.kernel"
+    if how == "writable by others":
+        path.chmod(0o666)
+    elif how == "symbolic link":
+        path.rename(folder / "elsewhere")
+        path.symlink_to(folder / "elsewhere")
+    else:
+        if os.getuid() != 0:
+            pytest.skip("only root can give a file to another user")
+        os.chown(path, 12345, 12345)
+    assert cache.load("a") is None
+
+
+def test_entries_that_were_exchanged_are_recompiled(folder):
+    euler, other = new_rollout(), new_rollout(key="another")
+    batch = random_batch(euler, 1)
+    expected = euler.forward(*batch)
+    other.forward(*batch)
+    one, two = sorted(folder.glob("*.kernel"))
+    content = one.read_bytes()
+    one.write_bytes(two.read_bytes())
+    two.write_bytes(content)
+    before = Rollout.compilations
+    result = new_rollout().forward(*batch)
+    assert Rollout.compilations == before + 1
+    np.testing.assert_array_equal(result.end, expected.end)
+
+
 def test_unwritable_folder_is_not_an_error(folder):
     folder.parent.mkdir(exist_ok=True)
     folder.write_text("a file where the folder should be")
@@ -139,16 +184,17 @@ def test_without_a_home_folder_nothing_is_cached(monkeypatch):
 def test_clear_keeps_files_that_are_not_entries(folder):
     entry = cache.CompiledKernel("forward", 1, 1, 1, 0, 0, b"x")
     cache.store("good", entry)
+    (folder / "notes.tmp").write_text("mine")
     (folder / "strange.kernel").mkdir()
     with pytest.warns(UserWarning, match="cannot store a compiled kernel"):
         cache.store("strange", entry)
     assert [path.name for path in cache.clear()] == ["good.kernel"]
-    assert [path.name for path in folder.iterdir()] == ["strange.kernel"]
+    assert sorted(path.name for path in folder.iterdir()) == ["notes.tmp", "strange.kernel"]
 
 
 def test_least_recently_used_entries_are_evicted(folder, monkeypatch):
     entry = cache.CompiledKernel("forward", 1, 1, 1, 0, 0, b"x" * 1000)
-    monkeypatch.setattr(cache, "MAX_BYTES", int(3.5 * len(cache._encode(entry))))
+    monkeypatch.setattr(cache, "MAX_BYTES", int(3.5 * len(cache._encode("kernel0", entry))))
     for k in range(5):
         cache.store(f"kernel{k}", entry)
         os.utime(folder / f"kernel{k}.kernel", (k, k))

@@ -19,6 +19,8 @@ from hybridsim.project.run_folder.checkpoint import (
     to_bytes,
 )
 
+FIT = "a fit"
+
 
 class SolverInternals(NamedTuple):
     rate: np.ndarray
@@ -53,7 +55,7 @@ def assert_same_bits(a, b):
 
 def test_a_state_is_restored_exactly():
     expected = saved_checkpoint()
-    found = from_bytes(to_bytes(expected))
+    found = from_bytes(to_bytes(expected, FIT), FIT)
     assert found.checkpoint.stage == 2 and found.stage_results == expected.stage_results
     state = found.checkpoint.state
     assert isinstance(state, SolverState) and isinstance(state.point, Point)
@@ -74,45 +76,45 @@ def test_a_state_is_restored_exactly():
 
 def test_noncontiguous_arrays_are_restored():
     internal = (np.arange(12.0).reshape(3, 4).T, np.arange(10)[::2])
-    found = from_bytes(to_bytes(saved_checkpoint(internal))).checkpoint.state.internal
+    found = from_bytes(to_bytes(saved_checkpoint(internal), FIT), FIT).checkpoint.state.internal
     assert_same_bits(found[0], np.ascontiguousarray(internal[0]))
     assert_same_bits(found[1], internal[1].copy())
 
 
 def test_every_flipped_bit_is_detected():
-    data = to_bytes(saved_checkpoint())
+    data = to_bytes(saved_checkpoint(), FIT)
     for position in range(len(data)):
         broken = bytearray(data)
         broken[position] ^= 1 << (position % 8)
         with pytest.raises(DamagedCheckpointError):
-            from_bytes(bytes(broken))
+            from_bytes(bytes(broken), FIT)
 
 
 def test_every_truncation_is_detected():
-    data = to_bytes(saved_checkpoint())
+    data = to_bytes(saved_checkpoint(), FIT)
     for size in range(0, len(data), 7):
         with pytest.raises(DamagedCheckpointError):
-            from_bytes(data[:size])
+            from_bytes(data[:size], FIT)
     with pytest.raises(DamagedCheckpointError):
-        from_bytes(data + b"\0")
+        from_bytes(data + b"\0", FIT)
 
 
 def test_a_foreign_safetensors_file_is_not_a_checkpoint():
     with pytest.raises(DamagedCheckpointError, match="hash"):
-        from_bytes(safetensors.numpy.save({"x": np.zeros(3)}))
+        from_bytes(safetensors.numpy.save({"x": np.zeros(3)}), FIT)
 
 
 def test_a_later_format_is_not_reported_as_damage(monkeypatch):
-    monkeypatch.setattr(checkpoints, "FORMAT", 3)
-    data = to_bytes(saved_checkpoint())
+    monkeypatch.setattr(checkpoints, "FORMAT", 4)
+    data = to_bytes(saved_checkpoint(), FIT)
     monkeypatch.undo()
-    with pytest.raises(HybridsimError, match=r"format 3.*reads 2") as caught:
-        from_bytes(data)
+    with pytest.raises(HybridsimError, match=r"format 4.*reads 3") as caught:
+        from_bytes(data, FIT)
     assert not isinstance(caught.value, DamagedCheckpointError)
 
 
 def test_states_that_are_not_numeric_are_refused():
     with pytest.raises(TypeError, match=r"state\.internal\.name"):
-        to_bytes(saved_checkpoint({"name": "adam"}))
+        to_bytes(saved_checkpoint({"name": "adam"}), FIT)
     with pytest.raises(ValueError, match=r"two arrays of a solver state have the path state\.internal\.a\.b"):
-        to_bytes(saved_checkpoint({"a.b": np.zeros(1), "a": {"b": np.ones(1)}}))
+        to_bytes(saved_checkpoint({"a.b": np.zeros(1), "a": {"b": np.ones(1)}}), FIT)

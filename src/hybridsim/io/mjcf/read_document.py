@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from xml.sax.saxutils import quoteattr
 
 from hybridsim.core.errors import ModelError, Problem
+from hybridsim.core.files import read_bounded
 from hybridsim.io.mjcf.read_limits import SizeCounter, check_numbers
 from hybridsim.io.mjcf.read_node import Node
 from hybridsim.io.paths import resolve_uri
@@ -170,9 +171,11 @@ class _Files:
             return None
         try:
             if path not in self.contents:
-                if path.stat().st_size + sum(map(len, self.contents.values())) > MAX_ASSET_BYTES:
+                room = MAX_ASSET_BYTES - sum(map(len, self.contents.values()))
+                content = read_bounded(path, room)
+                if len(content) > room:
                     raise OSError(0, f"the assets of the model exceed {MAX_ASSET_BYTES // 10**6} MB")
-                self.contents[path] = path.read_bytes()
+                self.contents[path] = content
         except OSError as error:
             message = f"cannot read {str(name)!r} of {node.title}: {error.strerror}"
             self.problems.append(node.problem("file.unreadable", message, "check the file and its permissions"))

@@ -1,9 +1,9 @@
 """Persistent cache of compiled kernels, so that a program that has run before starts without tracing or compiling.
 
-An entry is one file: lines with the format, the SHA-256 of the rest and metadata in JSON, then the object code. The
-hash is checked on reading, and files are written under a temporary name and renamed, so that a killed process,
-concurrent processes or a damaged file cause at worst a recompilation. Because the files are executed, a folder that
-other users can write to is not used.
+An entry is one file: lines with the format, the SHA-256 of the rest and metadata in JSON, then the object code. Hash
+and key are checked on reading, and files are written under a temporary name and renamed, so that a killed process,
+concurrent processes, a damaged file or one of another kernel cause at worst a recompilation. Because the files are
+executed, nothing is used that another user could have written: neither the files, nor any folder above them.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -25,7 +25,9 @@ FOLDER_VARIABLE = "HYBRIDSIM_CACHE"
 """Environment variable that overrides the user's cache folder; if empty, nothing is cached."""
 MAX_BYTES = 500 * 2**20
 """Maximum total size; beyond it the least recently used entries are evicted."""
-_FORMAT = b"hybridsim kernel 1\n"
+_FORMAT = b"hybridsim kernel 2\n"
+_TEMPORARY = ".hybridsim-"
+"""Prefix of temporary files."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +63,7 @@ def load(key: str) -> CompiledKernel | None:
         return None
     path = root / f"{key}.kernel"
     try:
-        content = path.read_bytes()
-        entry = _decode(content)
+        entry = _decode(key, _read_private(path))
     except OSError:
         return None
     except (ValueError, KeyError, TypeError):
@@ -81,10 +82,10 @@ def store(key: str, entry: CompiledKernel) -> None:
         return
     new = None
     try:
-        handle, name = tempfile.mkstemp(dir=root, suffix=".tmp")
+        handle, name = tempfile.mkstemp(dir=root, prefix=_TEMPORARY, suffix=".tmp")
         new = Path(name)
         with os.fdopen(handle, "wb") as file:
-            file.write(_encode(entry))
+            file.write(_encode(key, entry))
             file.flush()
             os.fsync(file.fileno())
         new.replace(root / f"{key}.kernel")
@@ -108,7 +109,7 @@ def clear() -> dict[Path, int]:
     if root is None:
         return {}
     removed = entries()
-    for path in [*removed, *(path for path, _ in _files(root, "*.tmp"))]:
+    for path in [*removed, *(path for path, _ in _files(root, f"{_TEMPORARY}*.tmp"))]:
         path.unlink(missing_ok=True)
     return removed
 
@@ -121,9 +122,8 @@ def unusable_reason() -> str:
     existing = next(path for path in (root, *root.parents) if path.exists())
     if not existing.is_dir():
         return f"{existing} is not a folder"
-    if existing == root and not _is_private(root.stat()):
-        return f"other users may write to {root}"
-    return ""
+    public = _public_folder(existing)
+    return "" if public is None else f"other users may write to {public}"
 
 
 def key(*parts: str) -> str:
@@ -142,21 +142,38 @@ def source_hash() -> str:
     return digest.hexdigest()
 
 
-def _encode(entry: CompiledKernel) -> bytes:
-    metadata = asdict(entry)
-    code = metadata.pop("code")
-    body = json.dumps(metadata).encode() + b"\n" + code
+def _encode(key: str, entry: CompiledKernel) -> bytes:
+    metadata = {"key": key} | asdict(replace(entry, code=b""))
+    del metadata["code"]
+    body = json.dumps(metadata).encode() + b"\n" + entry.code
     return _FORMAT + hashlib.sha256(body).hexdigest().encode() + b"\n" + body
 
 
-def _decode(content: bytes) -> CompiledKernel:
+def _read_private(path: Path) -> bytes:
+    """Content of a file that nobody but the user can have written.
+
+    Raises:
+        OSError: it cannot be read, or others may write to it; symbolic links are not followed.
+    """
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
+    with os.fdopen(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or not _is_private(status):
+            raise PermissionError(f"{path} may have been written by another user")
+        return file.read()
+
+
+def _decode(key: str, content: bytes) -> CompiledKernel:
     if not content.startswith(_FORMAT):
         raise ValueError("not a kernel")
     digest, body = content[len(_FORMAT) :].split(b"\n", 1)
     if hashlib.sha256(body).hexdigest().encode() != digest:
         raise ValueError("damaged")
-    metadata, code = body.split(b"\n", 1)
-    return CompiledKernel(**json.loads(metadata), code=code)
+    header, code = body.split(b"\n", 1)
+    metadata = json.loads(header)
+    if metadata.pop("key") != key:
+        raise ValueError("the entry of another kernel")
+    return CompiledKernel(**metadata, code=code)
 
 
 def _usable_folder(*, create: bool) -> Path | None:
@@ -171,17 +188,55 @@ def _usable_folder(*, create: bool) -> Path | None:
         return None
     if not stat.S_ISDIR(status.st_mode):
         return None
-    if not _is_private(status):
-        _warn_not_private(root)
+    public = _public_folder(root)
+    if public is not None:
+        _warn_not_private(public)
         return None
     return root
 
 
-def _is_private(folder: os.stat_result) -> bool:
-    """Whether nobody but the user and root can write to a folder, whose files are executed."""
+def _public_folder(folder: Path) -> Path | None:
+    """The first of a folder and those above it in which another user could replace what the next one is; None if none.
+
+    In a folder with the sticky bit, such as /tmp, others can add files but not replace those of the user.
+    """
+    above = False
+    try:
+        real = folder.resolve(strict=True)
+        for path in (real, *real.parents):
+            status = path.stat()
+            if not _is_private(status) and not (above and _is_sticky(status)):
+                return path
+            above = True
+    except OSError:
+        return folder
+    return None
+
+
+def _is_private(status: os.stat_result) -> bool:
+    """Whether nobody but the user and root can write to a file or folder."""
     if not hasattr(os, "getuid"):
         return True
-    return folder.st_uid in (0, os.getuid()) and not folder.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    is_open_to_group = bool(status.st_mode & stat.S_IWGRP) and status.st_gid != _private_group()
+    return status.st_uid in (0, os.getuid()) and not is_open_to_group and not status.st_mode & stat.S_IWOTH
+
+
+@cache
+def _private_group() -> int | None:
+    """The user's own group, if nobody else is in it, as many distributions create for every user."""
+    import grp
+    import pwd
+
+    try:
+        user = pwd.getpwuid(os.getuid())
+        group = grp.getgrgid(user.pw_gid)
+    except KeyError:
+        return None
+    return group.gr_gid if group.gr_name == user.pw_name and not {*group.gr_mem} - {user.pw_name} else None
+
+
+def _is_sticky(status: os.stat_result) -> bool:
+    return bool(status.st_mode & stat.S_ISVTX) and status.st_uid in (0, os.getuid())
 
 
 @cache

@@ -163,6 +163,11 @@ def _channels(task: Task) -> dict[str, Any]:
     }
 
 
+def has_diverged(rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the model diverges in every window that was scored."""
+    return bool(rows) and all(row["normalized"]["after"]["diverged"] == row["windows"] for row in rows)
+
+
 def unconverged_windows(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """A remark on windows whose initial states were not fitted to convergence; none if there are no such windows."""
     found = []

@@ -20,7 +20,7 @@ from hybridsim.identify.objective import Point
 from hybridsim.identify.solve import Checkpoint
 from hybridsim.identify.solvers.solver import SolverState, Termination
 
-FORMAT = 2
+FORMAT = 3
 """Version of the format."""
 
 _NO_HASH = "0" * 64
@@ -48,8 +48,8 @@ class SavedCheckpoint(NamedTuple):
     """Results of completed stages by index."""
 
 
-def to_bytes(saved: SavedCheckpoint) -> bytes:
-    """Serialize a checkpoint."""
+def to_bytes(saved: SavedCheckpoint, fit: str) -> bytes:
+    """Serialize a checkpoint of the fit with this identification."""
     arrays: dict[str, np.ndarray] = {}
     content = {
         "stage": saved.checkpoint.stage,
@@ -59,16 +59,16 @@ def to_bytes(saved: SavedCheckpoint) -> bytes:
             for stage, result in saved.stage_results.items()
         },
     }
-    metadata = {"format": str(FORMAT), "content": json.dumps(content), "sha256": _NO_HASH}
+    metadata = {"format": str(FORMAT), "fit": fit, "content": json.dumps(content), "sha256": _NO_HASH}
     data = safetensors.numpy.save(arrays, metadata)
     return data.replace(_NO_HASH.encode(), _hash(data).encode(), 1)
 
 
-def from_bytes(data: bytes) -> SavedCheckpoint:
-    """Deserialize a checkpoint.
+def from_bytes(data: bytes, fit: str) -> SavedCheckpoint:
+    """Deserialize a checkpoint of the fit with this identification.
 
     Raises:
-        DamagedCheckpointError: the file is damaged.
+        DamagedCheckpointError: the file is damaged, or belongs to another fit.
         HybridsimError: the file was written by another version.
     """
     metadata = _metadata(data)
@@ -80,6 +80,8 @@ def from_bytes(data: bytes) -> SavedCheckpoint:
             f"a checkpoint has format {metadata.get('format')}, and this version of hybridsim reads {FORMAT}; "
             "resume with the version that wrote it"
         )
+    if metadata.get("fit") != fit:
+        raise DamagedCheckpointError("it belongs to another fit")
     arrays = safetensors.numpy.load(data)
     content = json.loads(metadata["content"])
     state = SolverState(*_unflatten(content["structure"], "state", arrays))

@@ -32,14 +32,15 @@ class FolderCheckpointStore:
         stage_results: results of completed stages by index.
     """
 
-    def __init__(self, folder: Path, *, log: Callable[[str], None] = lambda text: None):
+    def __init__(self, folder: Path, fit: str, *, log: Callable[[str], None] = lambda text: None):
         """Open a folder.
 
         Args:
             folder: folder of the checkpoints; must exist.
+            fit: identification of the fit.
             log: callback for messages to the user.
         """
-        self._folder, self._log = folder, log
+        self._folder, self._fit, self._log = folder, fit, log
         self._last = max((_serial(path) for path in folder.glob(PATTERN)), default=0)
         self._pending: Checkpoint | None = None
         self._next_write = 0.0
@@ -69,7 +70,7 @@ class FolderCheckpointStore:
             return
         start = time.monotonic()
         path = self._folder / f"checkpoint-{self._last + 1:06d}.safetensors"
-        write_file(path, to_bytes(SavedCheckpoint(self._pending, self.stage_results)))
+        write_file(path, to_bytes(SavedCheckpoint(self._pending, self.stage_results), self._fit))
         self._pending, self._last = None, self._last + 1
         for old in self._files()[MAX_CHECKPOINTS:]:
             old.unlink(missing_ok=True)
@@ -85,7 +86,7 @@ class FolderCheckpointStore:
         damaged: dict[Path, str] = {}
         for path in self._files():
             try:
-                saved = from_bytes(path.read_bytes())
+                saved = from_bytes(path.read_bytes(), self._fit)
             except DamagedCheckpointError as error:
                 damaged[path] = f"{path.name} is damaged: {error}"
                 continue

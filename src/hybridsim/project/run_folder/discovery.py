@@ -21,7 +21,7 @@ from hybridsim.networks.wiring_summary import wiring_summaries
 from hybridsim.project.build.blueprint_file import save_blueprint
 from hybridsim.project.run_folder.folder import DISCOVERY_FILE
 from hybridsim.project.run_folder.manifest import FORMAT, input_changes, manifest
-from hybridsim.project.run_folder.write import write_file, write_json
+from hybridsim.project.run_folder.write import is_intact, seal, write_file, write_json
 from hybridsim.viz.weights_diagram import weights_diagram
 from hybridsim.viz.wiring_diagram import wiring_diagram
 
@@ -38,7 +38,7 @@ class DiscoveryFolder:
         self._seeds: dict[int, SeedResult] = {}
 
     def begin(self, *, resume: bool, fresh: bool) -> dict[int, SeedResult]:
-        """Prepare the folder; returns the results of completed seeds.
+        """Prepare the folder, which must exist and be locked; returns the results of completed seeds.
 
         Raises:
             HybridsimError: a discovery exists and neither `resume` nor `fresh` is set, or it is to be resumed and its
@@ -54,6 +54,8 @@ class DiscoveryFolder:
                         f"{self._file} does not have format {FORMAT}, which this version of hybridsim reads; use the "
                         "version that wrote it, or start over with --fresh"
                     )
+                if not is_intact(content):
+                    raise ValueError("its content does not match its hash")
                 if changes := input_changes(content["manifest"], self._manifest):
                     raise HybridsimError(
                         f"cannot resume {self._file}, because its inputs have changed: {'; '.join(changes)}"
@@ -61,16 +63,24 @@ class DiscoveryFolder:
                 self._seeds = {data["seed"]: self._seed_from_json(data) for data in content["seeds"]}
             except (ValueError, KeyError, TypeError, IndexError) as error:
                 raise HybridsimError(f"{self._file} cannot be read ({error}); start over with --fresh") from None
+        for name in (*FILES, "lock"):
+            if (self.path / name).is_symlink():
+                raise HybridsimError(f"{self.path / name} is a symbolic link, which is not followed; remove it")
+        if not self._file.exists():
+            # without discovery.json, nothing in the folder was written by a discovery
+            names = sorted(path.name for path in self.path.iterdir() if path.suffix != ".part")
+            if foreign := [name for name in names if name != "lock"]:
+                message = f"{self.path} contains no discovery, but other files such as {foreign[0]}"
+                raise HybridsimError(f"{message}; choose another folder with --out")
+        self._save()
         for name in FILES[1:]:
             (self.path / name).unlink(missing_ok=True)
-        self.path.mkdir(parents=True, exist_ok=True)
         return dict(self._seeds)
 
     def save_seed(self, result: SeedResult) -> None:
         """Save the result of a seed."""
         self._seeds[result.seed] = result
-        seeds = [self._seed_to_json(seed) for seed in self._seeds.values()]
-        write_json(self._file, {"manifest": self._manifest, "candidates": self._names, "seeds": seeds})
+        self._save()
 
     def finish(self, discovery: Discovery) -> dict[str, Any]:
         """Write the blueprint and its diagrams; returns a summary as JSON data."""
@@ -97,10 +107,12 @@ class DiscoveryFolder:
             "sites": {", ".join(outputs): share for outputs, share in discovery.site_frequency.items()},
             "seeds": [sorted(str(c) for c in result.best.support) for result in discovery.seed_results],
         }
-        seeds = [self._seed_to_json(seed) for seed in self._seeds.values()]
-        content = {"manifest": self._manifest, "candidates": self._names, "seeds": seeds, "summary": summary}
-        write_json(self._file, content)
+        self._save(summary=summary)
         return summary
+
+    def _save(self, **further: Any) -> None:
+        seeds = [self._seed_to_json(seed) for seed in self._seeds.values()]
+        write_json(self._file, seal({"manifest": self._manifest, "candidates": self._names, "seeds": seeds, **further}))
 
     @property
     def _names(self) -> list[str]:
@@ -116,6 +128,8 @@ class DiscoveryFolder:
 
     def _seed_from_json(self, data: dict[str, Any]) -> SeedResult:
         def from_json(entry: dict[str, Any]) -> FittedSupport:
+            if not all(0 <= k < len(self.candidates) for k in entry["support"]):
+                raise ValueError("a support names a candidate that does not exist")
             support = frozenset(self.candidates[k] for k in entry["support"])
             residual_rms = float("inf") if entry["rms"] is None else entry["rms"]
             return FittedSupport(support, np.array(entry["theta"]), residual_rms)

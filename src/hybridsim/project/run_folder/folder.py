@@ -23,8 +23,9 @@ import numpy as np
 
 from hybridsim.core.errors import FolderError, HybridsimError
 from hybridsim.identify.task import Task
-from hybridsim.project.run_folder.manifest import FORMAT, input_changes, manifest
-from hybridsim.project.run_folder.write import write_file, write_json
+from hybridsim.project.run_folder.history import History, Step
+from hybridsim.project.run_folder.manifest import FORMAT, fit_id, input_changes, manifest
+from hybridsim.project.run_folder.write import SEAL, is_intact, seal, write_file, write_json
 
 Mode = Literal["new", "resume", "fresh"]
 
@@ -51,6 +52,8 @@ FILES = (
     ".*.part",
 )
 """Files of a run folder; other files in it are never removed."""
+HASHES = (SEAL, "fit")
+"""Keys by which JSON files are bound to their content and to the inputs of the fit."""
 DISCOVERY_FILE = "discovery.json"
 """File that identifies the folder of a discovery."""
 
@@ -95,6 +98,15 @@ class RunFolder:
         if not self.exists and (foreign := self._foreign_files()):
             message = f"{self.path} contains no fit, but other files such as {foreign[0]}"
             raise FolderError(message, python="choose another folder", command="choose another folder with --out")
+        self.require_no_links()
+
+    def require_no_links(self) -> None:
+        """Raise if a file or folder of the fit is a symbolic link, through which others would be overwritten."""
+        folders = {self.path / name.partition("/")[0] for name in FILES if "/" in name}
+        for path in sorted({*self._files(), *folders, self.path / "lock"}):
+            if path.is_symlink():
+                message = f"{path} is a symbolic link, which run folders do not follow"
+                raise FolderError(message, python="remove it", command="remove it")
 
     def check_mode(self, mode: Mode) -> None:
         """Raise if the folder contains a fit and the mode is `new`."""
@@ -116,7 +128,7 @@ class RunFolder:
         for path in self._files():
             if path != self.manifest_file:
                 path.unlink(missing_ok=True)
-        write_json(self.manifest_file, manifest)
+        write_json(self.manifest_file, seal(manifest))
         self.write_specification(project_text, files)
 
     def write_specification(self, project_text: str, files: Files = MappingProxyType({})) -> None:
@@ -146,7 +158,7 @@ class RunFolder:
 
     def manifest(self) -> dict[str, Any]:
         """Provenance of the fit."""
-        return self._json(self.manifest_file)
+        return _without_hashes(self._json(self.manifest_file))
 
     def result(self) -> dict[str, Any]:
         """Result of the fit."""
@@ -165,7 +177,26 @@ class RunFolder:
                 python="complete the fit with resume=True",
                 command="complete the fit with hybridsim fit --resume",
             )
-        return self._json(self.result_file)
+        result = self._json(self.result_file)
+        if result.get("fit") != self.fit_id():
+            raise FolderError(
+                f"{self.result_file} is the result of another fit than {self.manifest_file}",
+                python="fit again into another folder",
+                command="start over with --fresh",
+            )
+        return _without_hashes(result)
+
+    def write_result(self, result: Mapping[str, Any]) -> None:
+        """Write the result, which marks the fit as complete, bound to the inputs of the fit."""
+        write_json(self.result_file, seal({**result, "fit": self.fit_id()}))
+
+    def history(self) -> list[Step]:
+        """Steps of the fit."""
+        return History(self.history_file).read()
+
+    def fit_id(self) -> str:
+        """Hash that identifies the fit by its inputs."""
+        return fit_id(self.manifest())
 
     def origin(self) -> Path:
         """Project file of the fit.
@@ -210,6 +241,12 @@ class RunFolder:
                 python="use the version that wrote it, or fit again into another folder",
                 command="use the version that wrote it, or start over with --fresh",
             )
+        if not is_intact(value):
+            raise FolderError(
+                f"{path} is damaged: its content does not match its hash",
+                python="fit again into another folder",
+                command="start over with --fresh",
+            )
         return value
 
     def _files(self) -> list[Path]:
@@ -220,3 +257,7 @@ class RunFolder:
         """Names of files in the folder, which contains no fit, that a fit has not just begun to write."""
         known = {self.path / "lock", *self.path.glob(".*.part")}
         return sorted(path.name for path in self.path.iterdir() if path not in known)
+
+
+def _without_hashes(content: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in content.items() if key not in HASHES}

@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from hybridsim.project.run_folder.write import replace_nonfinite, unwritable_error, write_file
+from hybridsim.project.run_folder.write import SEAL, is_intact, seal, unwritable_error, write_file
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class History:
 
     def append(self, step: Step) -> None:
         """Append a line."""
-        line = (json.dumps(replace_nonfinite(asdict(step)), allow_nan=False) + "\n").encode()
+        line = _line(step).encode()
         try:
             with self.path.open("ab", buffering=0) as file:
                 file.write(line)
@@ -40,16 +40,11 @@ class History:
             raise unwritable_error(self.path, error.strerror or str(error), len(line)) from None
 
     def read(self) -> list[Step]:
-        """All complete lines."""
+        """All lines that are complete and intact."""
         if not self.path.exists():
             return []
-        steps = []
-        for line in self.path.read_text(encoding="utf-8", errors="replace").splitlines():
-            try:
-                steps.append(Step(**json.loads(line)))
-            except (ValueError, TypeError):
-                continue  # truncated by a crash or a full disk
-        return steps
+        found = map(_step, self.path.read_text(encoding="utf-8", errors="replace").splitlines())
+        return [step for step in found if step is not None]
 
     def truncate(self, last: Step) -> None:
         """Remove all lines after the step from which a fit resumes.
@@ -60,4 +55,20 @@ class History:
         lines = [step for step in self.read() if (step.stage, step.step) <= (last.stage, last.step)]
         if not lines or (lines[-1].stage, lines[-1].step) != (last.stage, last.step):
             lines.append(last)
-        write_file(self.path, "".join(json.dumps(replace_nonfinite(asdict(step))) + "\n" for step in lines))
+        write_file(self.path, "".join(map(_line, lines)))
+
+
+def _line(step: Step) -> str:
+    return json.dumps(seal(asdict(step)), allow_nan=False) + "\n"
+
+
+def _step(line: str) -> Step | None:
+    """The step of a line; None if it was truncated by a crash or a full disk, or is damaged."""
+    try:
+        content = json.loads(line)
+        if not is_intact(content):
+            return None
+        del content[SEAL]
+        return Step(**content)
+    except (ValueError, TypeError, AttributeError):
+        return None

@@ -1,6 +1,7 @@
 """Manifest of a fit: provenance of its inputs, versions and machine, to detect changes later."""
 
 import hashlib
+import json
 import os
 import platform
 import sys
@@ -74,6 +75,13 @@ def manifest(task: Task, command: Sequence[str]) -> dict[str, Any]:
             "byte_order": sys.byteorder,
         },
     }
+
+
+def fit_id(manifest: dict[str, Any]) -> str:
+    """Hash that identifies a fit: equal for fits with equal inputs."""
+    data = sorted(entry["sha256"] for entry in manifest["data"])
+    inputs = [manifest["project"]["sha256"], manifest["model"]["sha256"], data, manifest["values_sha256"]]
+    return _bytes_hash(json.dumps([manifest["name"], manifest["seed"], inputs], sort_keys=True).encode())
 
 
 def input_changes(before: dict[str, Any], now: dict[str, Any]) -> list[str]:

@@ -1,6 +1,7 @@
 """Atomic writing of the files of a run folder."""
 
 import errno
+import hashlib
 import io
 import json
 import math
@@ -14,6 +15,8 @@ import numpy as np
 from hybridsim.core.errors import FileError, HybridsimError
 from hybridsim.core.files import write_atomically
 
+SEAL = "sha256"
+"""Key of the hash of a JSON file's other keys."""
 DISK_FULL = os.strerror(errno.ENOSPC)
 DISK_FULL_ADVICE = (
     "Files saved before are intact: free disk space; `hybridsim fit` and `hybridsim discover` continue with --resume, "
@@ -43,6 +46,24 @@ def unwritable_error(path: Path, reason: str, size: int) -> HybridsimError:
 def write_json(path: Path, value: Any) -> None:
     """Write a value as indented JSON, with null for infinity and NaN."""
     write_file(path, json.dumps(replace_nonfinite(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def seal(value: Mapping[str, Any]) -> dict[str, Any]:
+    """JSON data with the hash of its content under `SEAL`."""
+    content = {key: entry for key, entry in replace_nonfinite(dict(value)).items() if key != SEAL}
+    return content | {SEAL: _content_hash(content)}
+
+
+def is_intact(value: Mapping[str, Any]) -> bool:
+    """Whether sealed JSON data that was read back is what was written."""
+    content = {key: entry for key, entry in value.items() if key != SEAL}
+    return value.get(SEAL) == _content_hash(content)
+
+
+def _content_hash(content: Mapping[str, Any]) -> str:
+    # independent of the order of keys and of white space
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 
 def npz_content(arrays: Mapping[str, np.ndarray]) -> bytes:

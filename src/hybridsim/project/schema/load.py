@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from hybridsim.core.errors import Problem
+from hybridsim.core.files import read_bounded
 from hybridsim.core.key_path import KeyPath
 from hybridsim.core.messages import name_hint
 from hybridsim.core.specification import as_plain, setting_fields
@@ -25,6 +26,7 @@ from hybridsim.project.schema.project_error import ProjectError
 from hybridsim.project.schema.toml_lines import toml_lines
 
 MAX_BYTES = 2**20
+MAX_KEY_PARTS, MAX_DEPTH = 30, 30
 """Maximum size of a project file."""
 
 
@@ -126,7 +128,7 @@ def sort_problems(problems: Sequence[Problem]) -> list[Problem]:
 
 def _read_text(path: Path) -> str:
     try:
-        raw = path.read_bytes()
+        raw = read_bounded(path, MAX_BYTES)
     except FileNotFoundError:
         names = [entry.name for entry in path.parent.glob("*.toml")] if path.parent.is_dir() else []
         fix = name_hint(path.name, names) if names else "`hybridsim init MODEL DATA...` writes one"
@@ -138,7 +140,7 @@ def _read_text(path: Path) -> str:
         problem = Problem(message, "check path and permissions", str(path), code="file.unreadable")
     else:
         if len(raw) > MAX_BYTES:
-            message = f"the file has {len(raw)} bytes, more than the {MAX_BYTES} allowed for a project"
+            message = f"the file has more than the {MAX_BYTES} bytes allowed for a project"
             raise ProjectError([Problem(message, "specify a project file", str(path), code="project.syntax")])
         try:
             return raw.decode("utf-8-sig").replace("\r\n", "\n")
@@ -151,8 +153,16 @@ def _read_text(path: Path) -> str:
 
 def _parse_toml(text: str, file: str) -> dict[str, Any]:
     lines = text.splitlines()
+    for number, line in enumerate(lines, 1):
+        # the parser takes time that grows with the square of the parts of a key
+        if line.partition("=")[0].partition("#")[0].count(".") > MAX_KEY_PARTS:
+            message = f"a key has more than {MAX_KEY_PARTS} parts"
+            fix = "three levels suffice for every setting"
+            raise ProjectError([Problem(message, fix, file, number, code="project.syntax")])
     try:
-        return tomllib.loads(text)
+        parsed = tomllib.loads(text)
+        _check_depth(parsed)
+        return parsed
     except tomllib.TOMLDecodeError as error:
         match = re.search(r"^(.*) \(at (?:line (\d+), column \d+|end of document)\)$", str(error), re.DOTALL)
         reason, number = match.groups() if match else (str(error), None)
@@ -189,6 +199,17 @@ def _null_character_paths(value: Any, key_path: KeyPath = ()) -> Iterator[KeyPat
     pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, entry in pairs:
         yield from _null_character_paths(entry, (*key_path, key))
+
+
+def _check_depth(parsed: Any) -> None:
+    """Raise `RecursionError` for values that are nested deeper than any setting."""
+    level = [parsed]
+    for _ in range(MAX_DEPTH):
+        tables = [value for value in level if isinstance(value, dict | list)]
+        if not tables:
+            return
+        level = [entry for table in tables for entry in (table.values() if isinstance(table, dict) else table)]
+    raise RecursionError
 
 
 def _null_character_problem(key_path: KeyPath, locator: SourceLocator) -> Problem:
