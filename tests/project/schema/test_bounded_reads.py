@@ -6,9 +6,9 @@ import time
 import pytest
 
 from hybridsim.core import files
-from hybridsim.core.errors import ProjectError
 from hybridsim.networks.mlp import MLP
 from hybridsim.project.schema.load import load_project
+from hybridsim.project.schema.project_error import ProjectError
 
 TEXTS = {
     "a key of 20,000 parts": (".".join("a" * 20_000) + " = 1", "a key has more than 30 parts"),
