@@ -3,6 +3,7 @@
 `overview.py` lists the exit codes. Tracebacks are shown with HYBRIDSIM_DEBUG=1 only. With `--json`, errors are JSON.
 """
 
+import errno
 import os
 import signal
 import sys
@@ -17,6 +18,8 @@ COMMANDS = (
     *("convert", "export_c", "cache"),
 )
 """Commands in the order of the overview; each is the function of this name in the file of this name."""
+OUTPUT_ERRORS = (errno.ENOSPC, errno.EIO, errno.EBADF)
+"""Errors of standard output; those of files are reported with their names where they occur."""
 INTERRUPTED = 130
 """Exit code after Ctrl-C, by shell convention."""
 
@@ -30,25 +33,50 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run the command line; returns the exit code."""
-    as_json = "--json" in arguments
+    _replace_closed_streams()
     try:
-        code = _dispatch(list(arguments))
+        code = _run(list(arguments))
         sys.stdout.flush()
         return code
+    except BrokenPipeError:
+        # the consumer of a pipe has exited, as in `hybridsim taps a1.urdf | head`
+        _discard_output()
+        return 0
+    except OSError as error:
+        _discard_output()
+        print(f"hybridsim: cannot write the output: {error.strerror}", file=sys.stderr)
+        return 1
+
+
+def _run(arguments: list[str]) -> int:
+    as_json = "--json" in arguments
+    try:
+        return _dispatch(arguments)
     except HybridsimError as error:
         return _report_error(error, as_json)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # the consumer of a pipe has exited, as in `hybridsim taps a1.urdf | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        raise
     except Exception as error:
+        if isinstance(error, OSError) and error.filename is None and error.errno in OUTPUT_ERRORS:
+            raise
         if os.environ.get("HYBRIDSIM_DEBUG"):
             raise
-        return _report_error(
-            HybridsimError(f"{type(error).__name__}: {error} (HYBRIDSIM_DEBUG=1 shows the traceback)"), as_json
-        )
+        text = f"{type(error).__name__}: {error} (HYBRIDSIM_DEBUG=1 shows the traceback)"
+        return _report_error(HybridsimError(text), as_json)
+
+
+def _replace_closed_streams() -> None:
+    """Open standard streams that the caller has closed."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123 - until the end
+
+
+def _discard_output() -> None:
+    """Send what is still to be written to standard output nowhere, so that it does not fail again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _dispatch(arguments: list[str]) -> int:

@@ -1,6 +1,6 @@
 """Output of all commands: tables, problems in colour, JSON.
 
-Names from users' files are printed verbatim and never interpreted as markup.
+Names from users' files are never interpreted as markup, and their control characters are shown as escapes.
 """
 
 import json
@@ -13,14 +13,14 @@ from typing import Any
 from rich.console import RenderableType
 from rich.table import Table
 
-from hybridsim.core.console import PlainConsole, text_table
+from hybridsim.core.console import PlainConsole, printable_part, text_table
 from hybridsim.core.errors import ModelWarning, Problem, Severity
-from hybridsim.core.messages import pluralize
+from hybridsim.core.messages import pluralize, printable, printable_json
 
 
 def say(text: str, *, style: str = "", stderr: bool = False) -> None:
     """Print a text; wrapping is left to the terminal, so that it can be copied without line breaks."""
-    PlainConsole(stderr=stderr).print(text, style=style or None, soft_wrap=True)
+    PlainConsole(stderr=stderr).print(printable(text), style=style or None, soft_wrap=True)
 
 
 def print_table(titles: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[str] = ()) -> None:
@@ -38,7 +38,7 @@ def print_parts(parts: Iterable[RenderableType]) -> None:
     """Print tables and texts; only tables are wrapped."""
     console = PlainConsole()
     for part in parts:
-        console.print(part, soft_wrap=not isinstance(part, Table))
+        console.print(printable_part(part), soft_wrap=not isinstance(part, Table))
 
 
 _STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
@@ -64,7 +64,7 @@ def print_warnings() -> Iterator[None]:
 
 def print_json(value: Any) -> None:
     """Print a value as JSON, with null for infinity and NaN."""
-    print(json.dumps(_replace_nonfinite(value), indent=2, ensure_ascii=False))
+    print(printable_json(json.dumps(_replace_nonfinite(value), indent=2, ensure_ascii=False)))
 
 
 def summary_line(name: str, usable: bool, problems: Iterable[Problem]) -> str:

@@ -9,6 +9,8 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from hybridsim.core.messages import printable
+
 UNLIMITED_WIDTH = 10_000
 """Width of output that does not go to a terminal [characters], so that rows of tables are not wrapped."""
 
@@ -17,7 +19,8 @@ class PlainConsole(Console):
     """A console without markup that raises BrokenPipeError when its consumer has exited."""
 
     def __init__(self, *, stderr: bool = False):
-        is_terminal = (sys.stderr if stderr else sys.stdout).isatty()
+        stream = sys.stderr if stderr else sys.stdout
+        is_terminal = stream is not None and stream.isatty()
         super().__init__(stderr=stderr, highlight=False, markup=False, width=None if is_terminal else UNLIMITED_WIDTH)
 
     def on_broken_pipe(self) -> NoReturn:
@@ -35,10 +38,17 @@ def text_table(titles: Sequence[str], rows: Iterable[Sequence[str]], *, right: S
     table = Table(box=None, header_style="bold", pad_edge=False)
     for title in titles:
         justify: Literal["left", "right"] = "right" if title in right else "left"
-        table.add_column(title, justify=justify, overflow="fold")
+        table.add_column(printable(title), justify=justify, overflow="fold")
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(printable(cell)) for cell in row))
     return table
+
+
+def printable_part(part: RenderableType) -> RenderableType:
+    """A part of the output whose control characters are visible; tables of `text_table` are already."""
+    if isinstance(part, str):
+        return printable(part)
+    return Text(printable(part.plain), style=part.style) if isinstance(part, Text) else part
 
 
 def as_text(parts: Iterable[RenderableType]) -> str:
@@ -48,5 +58,5 @@ def as_text(parts: Iterable[RenderableType]) -> str:
     )
     with console.capture() as captured:
         for part in parts:
-            console.print(part, soft_wrap=True)
+            console.print(printable_part(part), soft_wrap=True)
     return "\n".join(line.rstrip() for line in captured.get().splitlines())

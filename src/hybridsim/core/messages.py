@@ -1,5 +1,6 @@
 """Parts of messages: counts, abbreviated lists, and suggestions for misspelled names."""
 
+import re
 from collections.abc import Iterable
 from difflib import SequenceMatcher
 
@@ -13,6 +14,8 @@ MIN_SIMILARITY = 0.5
 """Minimum similarity ratio of a suggested name."""
 SIMILARITY_MARGIN = 0.05
 """Maximum difference from the best similarity ratio at which further names are suggested."""
+_CONTROL = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069\\ud800-\\udfff]")
+"""Control characters except line breaks and tabs, changes of the writing direction, and bytes that are no text."""
 MAX_NAME_LENGTH, MAX_CANDIDATES = 100, 500
 """Limits on the length and number of compared names: input may be hostile, and the comparison is slow."""
 
@@ -61,3 +64,16 @@ def name_hint(name: str, valid: Iterable[str]) -> str:
     """Hint for an unknown name: the most similar valid names, or a list of all valid names."""
     valid = list(dict.fromkeys(valid))
     return spelling_suggestion(name, valid) or (f"valid names are {name_list(valid)}" if valid else "there are none")
+
+
+def printable_json(text: str) -> str:
+    """JSON whose control characters are escapes."""
+    return _CONTROL.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
+
+
+def printable(text: str) -> str:
+    """Text whose control characters, except line breaks and tabs, are visible.
+
+    Names from files must not control the terminal, or change its reading direction.
+    """
+    return _CONTROL.sub(lambda match: ascii(match.group())[1:-1], text)

@@ -38,8 +38,8 @@ def parse_number(cell: str) -> float | None:
     if cell.lower() in MISSING_VALUE_MARKERS:
         return float("nan")
     try:
-        # 1_000 is a number in Python only
-        return None if "_" in cell else float(cell)
+        # 1_000 and digits of other scripts are numbers in Python only
+        return None if "_" in cell or not cell.isascii() else float(cell)
     except ValueError:
         return None
 

@@ -139,7 +139,9 @@ class CompliantContact(AbstractContact):
             default_friction = candidate_friction(model.geometry, candidates)
             friction = pair_values("friction", friction, candidates, default=default_friction)
         limits = stability_limits(model, candidates) if is_limited else None
-        default = None if all(is_stiffness_specified) else _weights(model, candidates) / WEIGHT_DEPTH**exponent
+        # without pairs, all of them are specified
+        needs_default = self.stiffness is None or not all(is_stiffness_specified)
+        default = _weights(model, candidates) / WEIGHT_DEPTH**exponent if needs_default else None
         contact = replace(
             self,
             friction=friction,

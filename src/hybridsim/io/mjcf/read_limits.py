@@ -65,7 +65,10 @@ def check_numbers(element: Element, problems: list[Problem]) -> None:
         is_number = checked and (name in _NUMERIC or (name in _RANGES and "inf" not in text.lower()))
         if is_number or (name not in _REFERENCES and _NAN.search(text)):
             size = len(text.split())
-            reader.vector(element, name, size, [0.0] * size)
+            values = reader.vector(element, name, size, [0.0] * size)
+            if element.tag == "option" and name == "timestep" and size == 1 and values[0] <= 0.0:
+                message = f"the time step is {values[0]:g}"
+                reader.report(element, "timestep.invalid", message, "specify a positive value in seconds")
 
 
 class SizeCounter:

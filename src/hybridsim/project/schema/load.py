@@ -170,6 +170,11 @@ def _parse_toml(text: str, file: str) -> dict[str, Any]:
         message, fix = f"invalid TOML: {_lowercase_first(reason)}", _syntax_advice(lines, line)
         if re.match("cannot overwrite a value|duplicate inline table key", _lowercase_first(reason)):
             fix = "the key is defined twice; remove one definition"
+    except ValueError as error:
+        # Python converts no more than 4300 digits
+        message = f"invalid TOML: {_lowercase_first(str(error).partition(';')[0])}"
+        longest = max(range(len(lines)), key=lambda k: len(lines[k]), default=0)
+        fix, line = "write fewer digits", longest + 1
     except RecursionError:
         message, fix, line = "tables and lists are nested too deeply", "flatten them: three levels suffice", 1
     raise ProjectError([Problem(message, fix, file, line, code="project.syntax")])
