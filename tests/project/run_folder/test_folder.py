@@ -181,3 +181,15 @@ def test_a_history_on_a_full_disk_raises_an_error():
 
     with pytest.raises(HybridsimError, match=r"/dev/full.*No space left.*--resume"):
         History(Path("/dev/full")).append(Step(0, 1, cost=1.0))
+
+
+@pytest.mark.parametrize("name", ["plots", "result.json", "recordings", "lock", "history.jsonl"])
+def test_symbolic_links_are_not_followed(tmp_path, name):
+    run_folder, elsewhere = RunFolder(tmp_path / "run"), tmp_path / "elsewhere"
+    run_folder.make_folder()
+    run_folder.begin(MANIFEST, "# project")
+    elsewhere.mkdir()
+    (run_folder.path / name).symlink_to(elsewhere)
+    with folder_error(f"{name} is a symbolic link, which run folders do not follow"):
+        run_folder.make_folder()
+    assert not list(elsewhere.iterdir())

@@ -251,7 +251,8 @@ class RunFolder:
 
     def _files(self) -> list[Path]:
         """Files of the fit in the folder."""
-        return [path for pattern in FILES for path in self.path.glob(pattern) if not path.is_dir()]
+        found = (path for pattern in FILES for path in self.path.glob(pattern))
+        return [path for path in found if path.is_symlink() or not path.is_dir()]
 
     def _foreign_files(self) -> list[str]:
         """Names of files in the folder, which contains no fit, that a fit has not just begun to write."""
