@@ -11,8 +11,8 @@ _TOPICS = {
     "damping": "invalid",
     "data": (
         "ambiguous array channel constant duplicate_channel duplicate_column empty encoding estimated file format gap "
-        "group jump length link missing_column missing_time nan noise object package ragged range run series size "
-        "split text time_duplicate time_order time_unit uneven unit unwrap window"
+        "group jump length link missing_column missing_time nan noise object outlier package ragged range run series "
+        "size split text time_duplicate time_order time_unit uneven unit unwrap window"
     ),
     "effort_limit": "invalid",
     "element": "repeated unknown",

@@ -10,6 +10,7 @@ from hybridsim.data import checks
 from hybridsim.data.channel import Channel, ColumnSettings, channel_problems
 from hybridsim.data.derivative import derivative, filter_window_text
 from hybridsim.data.lookup import find_table, missing_time_problem
+from hybridsim.data.outliers import outlier_problems
 from hybridsim.data.recording_options import OnInvalid, RecordingOptions
 from hybridsim.data.run import Run
 from hybridsim.data.series import Series
@@ -131,6 +132,7 @@ class _Assembly:
             raw = np.unwrap(raw, period=unit.period)
         self.problems += checks.wrap_around_problems(raw, rows, unit, table, column, unwrapped=channel.unwraps)
         values = channel.scale * (unit.factor * raw) + channel.offset
+        self.problems += outlier_problems(values, rows, table, column)
         self.problems += checks.constant_channel_problems(values, table, column, channel.series_name)
         if t is None:
             return
