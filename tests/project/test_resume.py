@@ -229,7 +229,8 @@ try:
 except HybridsimError as error:
     print(error)
 (disk / "filler").unlink()
-print(run_fit(arm_task(work, stages=stages("lm"), held_out=0), run_folder, mode="resume").fit.theta.tobytes().hex())
+outcome = run_fit(arm_task(work, stages=stages("lm"), held_out=0), run_folder, mode="resume")
+print(outcome.solution.theta.tobytes().hex())
 """
 
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -89,9 +90,11 @@ class Run:
             else:
                 slices[name] = replace(series, t=series.t[first:last], values=series.values[first:last])
         if too_short:
+            files = ", ".join(Path(file).name for file, _ in self.sources)
+            origin = f"{self.name!r}" + (f" ({files})" if files else "")
             raise DataError(
                 Problem(
-                    f"series {name!r} of {self.name!r} has fewer than 2 samples between {start:.15g} and {end:.15g} s",
+                    f"series {name!r} of {origin} has fewer than 2 samples between {start:.15g} and {end:.15g} s",
                     f"it was recorded from {self.series[name].t[0]:.15g} to {self.series[name].t[-1]:.15g} s",
                     code="data.empty",
                     element=name,

@@ -7,8 +7,10 @@ import pytest
 
 from hybridsim.core import files
 from hybridsim.networks.mlp import MLP
+from hybridsim.project.build.build import build
 from hybridsim.project.schema.load import load_project
 from hybridsim.project.schema.project_error import ProjectError
+from support.small_projects import PROJECT, write_project
 
 TEXTS = {
     "a key of 20,000 parts": (".".join("a" * 20_000) + " = 1", "a key has more than 30 parts"),
@@ -43,3 +45,10 @@ def test_endless_projects_are_refused(tmp_path, monkeypatch):
 def test_absurd_networks_are_refused(hidden):
     with pytest.raises(ValueError, match="at most 100 hidden layers and 10,000,000 weights"):
         MLP(1, 1, hidden=hidden)
+
+
+def test_a_recording_of_two_rows_is_named(tmp_path):
+    project = write_project(tmp_path, PROJECT.replace("held_out = 0.0", "held_out = 0.25"))
+    (tmp_path / "run.csv").write_text("time,q\n0,1\n0.1,2\n")
+    with pytest.raises(ProjectError, match=r"of 'run' \(run\.csv\) has fewer than 2 samples"):
+        build(load_project(project))
