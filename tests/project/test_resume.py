@@ -21,7 +21,7 @@ from hybridsim.project.run_folder import checkpoint_store
 from hybridsim.project.run_folder.folder import RunFolder
 from hybridsim.project.run_folder.history import History
 from hybridsim.project.run_folder.manifest import manifest, version_changes
-from support.fit_tasks import arm_task, solver_without_tolerances
+from support.fit_tasks import StopAfter, arm_task, solver_without_tolerances
 from support.folder_errors import folder_error
 
 SOLVERS = {name: solver(max_steps=8) for name, solver in REGISTERED.items()}  # type: ignore[call-arg]
@@ -30,17 +30,6 @@ SOLVERS |= {"lm": solver_without_tolerances(8), "adam": Adam(max_steps=8, batch_
 
 def stages(solver: str) -> tuple[Stage, ...]:
     return (Stage(window=0.25, solver=SOLVERS[solver]), Stage(window=0.75, solver=SOLVERS[solver]))
-
-
-class StopAfter:
-    """Stop callback that requests a stop after a number of steps."""
-
-    def __init__(self, steps: int):
-        self.steps_left = steps
-
-    def __call__(self) -> bool:
-        self.steps_left -= 1
-        return self.steps_left < 0
 
 
 def steps_of(run_folder: RunFolder) -> list[dict]:

@@ -106,3 +106,14 @@ def solver_without_tolerances(max_steps: int) -> LevenbergMarquardt:
     return LevenbergMarquardt(
         max_steps=max_steps, cost_tolerance=0.0, step_tolerance=0.0, gradient_tolerance=0.0, initial_damping=1e6
     )
+
+
+class StopAfter:
+    """Stop callback that requests a stop after a number of steps."""
+
+    def __init__(self, steps: int):
+        self.steps_left = steps
+
+    def __call__(self) -> bool:
+        self.steps_left -= 1
+        return self.steps_left < 0

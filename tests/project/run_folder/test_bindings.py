@@ -11,17 +11,8 @@ from hybridsim.core.errors import HybridsimError
 from hybridsim.project.fit_run import run_fit
 from hybridsim.project.run_folder.folder import RunFolder
 from hybridsim.project.run_folder.write import is_intact, seal
-from support.fit_tasks import arm_task
+from support.fit_tasks import StopAfter, arm_task
 from support.folder_errors import folder_error
-
-
-class StopAfter:
-    def __init__(self, steps: int):
-        self.steps_left = steps
-
-    def __call__(self) -> bool:
-        self.steps_left -= 1
-        return self.steps_left < 0
 
 
 @pytest.fixture(scope="module")
